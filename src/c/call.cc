@@ -40,7 +40,7 @@ static_assert(SLUICE_UNAUTHENTICATED == -static_cast<int>(absl::StatusCode::kUna
 // This thread's: of its last call that failed, and of a callback that is going to fail.
 struct Texts {
   std::string last;
-  // What `last` is about: ranks, a tensor, an epoch.
+  // Fields of the error whose text is `last`.
   std::optional<std::string> ranks, tensor, epoch;
   const char* fixed = nullptr;  // in place of `last`, where there was no memory for that
   std::string callback;
@@ -48,7 +48,7 @@ struct Texts {
 
 // They lie where nothing ends them before the thread's last call. Destructors of other things of
 // the thread, and handlers of exit, may still make calls. A key's destructor comes again where a
-// later call has set its value again. Of the main thread, the texts stay.
+// later call has set its value again. The main thread's texts stay.
 alignas(Texts) thread_local std::array<std::byte, sizeof(Texts)> t_storage;
 thread_local Texts* t_texts = nullptr;
 

@@ -17,7 +17,7 @@ namespace sluice::c {
 // The number of an error, whose text becomes this thread's last one. 0 of OK.
 sluice_status Report(const char* call, const absl::Status& status) noexcept;
 
-// What has been thrown, in a catch block.
+// Makes a status of what has been thrown, in a catch block.
 absl::Status Caught() noexcept;
 
 // Runs a part of a call, and makes an error of what it throws: a body that returns an absl::Status
@@ -44,7 +44,7 @@ sluice_status Guard(const char* call, Body&& body) noexcept {
 }
 
 // Runs a callback of the caller's, which returns a sluice_status. `what` says which, for the text
-// of its errors. What it throws is an error, too.
+// of its errors. A callback that throws gives an error, too.
 template <typename Callback>
 absl::Status CallBack(absl::string_view what, Callback&& callback);
 

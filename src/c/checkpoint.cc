@@ -80,7 +80,7 @@ absl::Status ReadCheckpointOptions(const sluice_checkpoint_options* given,
   return status;
 }
 
-// What is wrong with this rank's call. Then `call` tells all ranks so.
+// Reads this rank's call. On an error, `call` tells all ranks what is wrong.
 absl::Status ReadCall(absl::string_view place_name, const char* place,
                       const sluice_checkpoint_tensor* tensors, int64_t num_tensors,
                       const sluice_checkpoint_options* options, const sluice_metric* metrics,

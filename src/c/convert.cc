@@ -233,7 +233,7 @@ SessionOptions BadSessionOptions(const sluice_session_options* given) {
   if (absl::IsUnimplemented(times)) times = absl::OkStatus();
   static_cast<void>(ReadTime("timeout_s", read.timeout_s, &options.timeout));
   times.Update(ReadTime("patience_s", read.patience_s, &options.patience));
-  // Who may have asked for a limit does not wait without one.
+  // A caller whose time limit cannot be read still gets one.
   if (!times.ok()) options.patience = options.timeout;
   return options;
 }

@@ -33,8 +33,8 @@ absl::StatusOr<std::vector<int64_t>> ToShape(absl::string_view name, int32_t ndi
                                              const int64_t* shape);
 
 absl::StatusOr<TensorView> ToView(absl::string_view name, const sluice_view& view);
-// A rank's memory of one tensor. Where it is not known whether the rank has boxes, one view counts
-// as either.
+// A rank's memory of one tensor. One view counts as either while it is unknown whether the rank has
+// boxes.
 absl::StatusOr<TensorView> ToMemory(absl::string_view name, const sluice_views& memory);
 
 // Reads layouts. Tensors that point to one layout, or layouts that point to one mesh, share it

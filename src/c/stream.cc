@@ -54,7 +54,7 @@ absl::StatusOr<ItemTransform> ToTransform(const sluice_transform* given) {
 // they wait for.
 thread_local bool t_generates = false;
 
-// What makes items: the caller's function, which threads of the stream call.
+// Has items made by the caller's function, which threads of the stream call.
 void SetGenerator(const sluice_stream_options& read, StreamSource* source) {
   auto* const generate = read.generate;
   void* const self = read.self;
@@ -317,7 +317,7 @@ sluice_status sluice_stream_next(sluice_stream* stream, sluice_lease** lease) {
     if (lease == nullptr) return IsNull("lease");
     *lease = nullptr;
     if (absl::Status status = sluice::c::CheckCaller(stream); !status.ok()) return status;
-    // Whoever sees that the stream is this thread's sees the call, too.
+    // Counts the call first: a thread that sees the claim then sees the call, too.
     const sluice::c::StreamCall call(*stream);
     if (absl::Status status = sluice::c::ClaimStream(stream); !status.ok()) return status;
     auto handle = std::make_unique<sluice_lease>();

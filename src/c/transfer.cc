@@ -56,8 +56,8 @@ absl::StatusOr<TransferSpec> ToSpec(const sluice_tensor* tensors, int64_t count,
   return spec;
 }
 
-// No tensor is like this. Who cannot read what the caller has given gives it instead, so that the
-// others hear of it.
+// No tensor is like this. A rank that cannot read its caller's spec gives this one, so that the
+// others hear of the error.
 TransferSpec BadSpec(const absl::Status& why) {
   TransferSpec spec;
   spec.tensors.resize(1);
@@ -130,7 +130,7 @@ absl::StatusOr<ConnectSpec> ToOwn(const sluice_own* given) {
   return own;
 }
 
-// What tells the others that this rank's caller has given nothing that makes sense.
+// Tells the others that this rank's caller has given nothing that makes sense.
 ConnectSpec Refused(const absl::Status& why) {
   ConnectSpec own;
   own.refusal = why;
@@ -172,7 +172,7 @@ absl::StatusOr<std::vector<TensorView>> ToSide(absl::string_view name, const slu
   return views;
 }
 
-// What a caller wants to start.
+// A run that a caller wants to start.
 struct Begin {
   std::vector<TensorView> src;
   std::vector<TensorView> dst;

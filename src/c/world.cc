@@ -35,7 +35,7 @@ void SetText(const char* given, std::string* text) {
   if (given != nullptr) *text = given;
 }
 
-// What is set in `read` and decides what else the environment has to say, as its variables.
+// Settings of `read` that decide what else the environment has to say, as its variables.
 std::map<std::string, std::string> VariablesOf(const sluice_world_options& read,
                                                const std::vector<RoleSize>& roles) {
   std::map<std::string, std::string> set;
