@@ -12,8 +12,8 @@ namespace sluice {
 // Looked up at the first call; where the system does not say, a few MiB. Thread: any.
 int64_t CacheShareBytes();
 
-// More than the share of a core in most processors of 2020 to 2026 (1 to 12 MiB). What says so is a
-// virtual machine that shows its few CPUs the whole cache of its host.
+// More than the share of a core in most processors of 2020 to 2026 (1 to 12 MiB). Only a virtual
+// machine that shows its few CPUs the host's whole cache reports more.
 inline constexpr int64_t kCacheShareBytesMax = int64_t{16} << 20;
 
 // How many of `ranks` processes of this machine share a CPU when all are at work; at least 1.

@@ -12,7 +12,7 @@
 namespace sluice {
 
 // Casts rows.count x columns.count pieces of `piece_elements` consecutive elements each. Source and
-// destination must not overlap. Of `stores`, see CopyRows.
+// destination must not overlap. CopyRows explains `stores`.
 void CastGrid(const RowCast& cast, const std::byte* src, std::byte* dst, const CopyAxis& rows,
               const CopyAxis& columns, int64_t piece_elements, Stores stores);
 

@@ -118,8 +118,8 @@ struct DoubleToFloat {
   static HWY_INLINE hn::Vec<HalfFloats> Apply(const double* src) { return NearestFloats(src); }
 };
 
-// Rounded to nearest first. Where that is inexact and even, the odd neighbour is one step away, on
-// the other side of the exact value. From infinity it is back to the largest number.
+// Rounded to nearest first. If the result is inexact and even, takes its odd neighbour on the other
+// side of the exact value. The neighbour of infinity is the largest number.
 struct DoubleToOddFloat {
   using From = double;
   using To = float;

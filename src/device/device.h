@@ -67,26 +67,26 @@ class Fence {
 
   // Marks the end of what `stream` holds now.
   virtual absl::Status Record(StreamHandle stream) = 0;
-  // What `stream` gets from now on comes after the mark.
+  // Puts later work of `stream` behind the mark.
   virtual absl::Status HoldBack(StreamHandle stream) = 0;
   // True once the stream has got past the mark. Does not wait.
   virtual absl::StatusOr<bool> Passed() = 0;
 };
 
-// What a batch is for, so that devices can do several at once. One of kAny comes after all batches
-// that were started before it and before all that are started later. The same holds with what a
-// transport does in stream order. Those of the other kinds keep the order among their own kind, and
-// with those of kAny.
+// The purpose of a batch, so that devices can do several at once. One of kAny comes after all
+// batches that were started before it and before all that are started later. The same holds with
+// what a transport does in stream order. Batches of the other kinds keep the order among their own
+// kind, and with those of kAny.
 enum class BatchStage : uint8_t {
   kAny,
   kFill,  // writes what a transport is given later, and reads what no other batch writes
-  // Reads what a transport has handed out, or what no other batch writes. Of nothing: it is
+  // Reads what a transport has handed out, or what no other batch writes. An empty batch is
   // complete when all is that was handed out before, and all before it but what fills.
   kDrain,
 };
 
 // All that one stage of one bucket does to bytes: copies in any order, then reductions one after
-// the other, then normalizations in any order. Of nothing: it is complete when all before it is.
+// the other, then normalizations in any order. An empty one is complete when all before it is.
 struct CopyBatch {
   absl::Span<const StridedCopy> copies = {};
   uint64_t cookie = 0;
@@ -96,8 +96,8 @@ struct CopyBatch {
   // device does later, and all that a transport does in stream order. False: when its effects can
   // be seen from anywhere.
   bool in_stream_order = false;
-  // Of MakeFence, or null, and for batches of kAny only. It, and all later batches, come after
-  // `after`; `then` marks its end.
+  // Fences of MakeFence, or null, and for batches of kAny only. The batch, and all later ones, come
+  // after `after`; `then` marks its end.
   Fence* after = nullptr;
   Fence* then = nullptr;
   BatchStage stage = BatchStage::kAny;
@@ -111,8 +111,8 @@ struct DeviceSpan {
   int row = 0;  // 0 or 1: spans of one row do not overlap
 };
 
-// What a device gives out, by kind, and what suits it. Copies say of each side which kind of memory
-// it is: any host memory (kCpu), or one of these.
+// The kinds of memory that a device gives out, and the batches that suit it. Copies say of each
+// side which kind of memory it is: any host memory (kCpu), or one of these.
 struct DeviceTraits {
   DeviceKind staging = DeviceKind::kCpu;
   DeviceKind buffers = DeviceKind::kCpu;
@@ -134,10 +134,9 @@ class Device {
   // can be handed over as it lies.
   bool staging_is_device_memory() const { return traits_.staging == traits_.buffers; }
 
-  // Staging memory on the host, page-aligned, which the device reaches, too. Where the device
-  // allows, physical pages come with first use. They come from near the CPUs that the process is
-  // bound to at the time of the call. ResourceExhausted names the bytes. No memory (data() is null)
-  // for 0 bytes.
+  // Staging memory on the host, page-aligned, which the device reaches, too. Physical pages come
+  // with first use, if the device allows. They are near the CPUs that the process is bound to at
+  // the call. ResourceExhausted names the bytes. No memory (data() is null) for 0 bytes.
   virtual absl::StatusOr<DeviceMemory> AllocateStaging(size_t bytes) = 0;
 
   // The same of the device's own memory, for what consumers are to find there. Aligned to 64 bytes

@@ -9,8 +9,8 @@
 
 namespace sluice {
 
-// Batches are carried out one after the other by a thread of its own. What comes to or goes from
-// the device's memory (kEmulatedDevice) takes at least its bytes over `bytes_per_s`; 0: no limit.
+// Batches are carried out one after the other by a thread of its own. A copy to or from the
+// device's memory (kEmulatedDevice) takes at least its bytes over `bytes_per_s`; 0: no limit.
 // Fences take whatever thread calls for a stream. Unavailable if no thread can be had.
 absl::StatusOr<std::unique_ptr<Device>> MakeEmulatedDevice(double bytes_per_s);
 

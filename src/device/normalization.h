@@ -33,8 +33,7 @@ struct Normalization {
   // make of it is not touched. Without channels: as above.
   PixelGrid pixels = {};
   int64_t first = 0;
-  // Of each channel, instead of `scale` and `bias`. Null: these. With at most kMaxChannels
-  // channels.
+  // Factors by channel, instead of `scale` and `bias`. Null: these. For at most kMaxChannels.
   const ChannelFactors* factors = nullptr;
 };
 

@@ -154,7 +154,7 @@ void InterleavedRow(const std::byte* src, std::byte* dst, int64_t elements,
 // Pixels that are taken apart at once: their channels stay in the first cache.
 constexpr int64_t kBlockPixels = 512;
 
-// What vectors leave over, and channels of any number: every `step`-th element.
+// Copies every `step`-th element: what vectors leave over, and channels of any number.
 template <typename T>
 HWY_INLINE void Gather(const T* src, int64_t step, int64_t begin, int64_t end, T* to) {
   for (int64_t i = begin; i < end; ++i) std::memcpy(to + i, src + i * step, sizeof(T));

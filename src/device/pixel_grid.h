@@ -29,7 +29,7 @@ struct PixelGrid {
   int64_t kept() const { return rows * columns * channels; }
   // Kept elements among the item's first `elements`.
   int64_t KeptBefore(int64_t elements) const;
-  // Where the element of a kept row, column and channel lies: elements from the item's beginning.
+  // Locates the element of a kept row, column and channel: elements from the item's beginning.
   int64_t SourceOf(int64_t row, int64_t column, int64_t channel) const {
     return ((top + row) * width + left + column) * channels + channel;
   }

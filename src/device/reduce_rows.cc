@@ -180,7 +180,7 @@ void StreamFold(const std::byte* left, const std::byte* right, std::byte* dst, i
   constexpr int64_t kLine = kCacheLineBytes / kBytes;
   const auto lanes = static_cast<int64_t>(hn::Lanes(typename Access::Tag()));
   const auto to_line = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(dst) % kCacheLineBytes);
-  // Where no element begins a line, there is no vector that may be streamed.
+  // No vector may be streamed if no element begins a line.
   if (to_line % kBytes != 0) return Fold<Access, Operation>(left, right, dst, elements);
   int64_t at = std::min(elements, to_line / kBytes);
   Fold<Access, Operation>(left, right, dst, at);

@@ -22,8 +22,8 @@
 namespace sluice {
 namespace {
 
-// Rows that are copied through all runs of the last axis before the next rows. What one run leaves
-// of a cache line is then still there for the next run.
+// Rows that are copied through all runs of the last axis before the next rows. The rest of a cache
+// line after one run is then still there for the next run.
 constexpr int64_t kRowsPerPass = 32;
 
 class Walk {
@@ -48,7 +48,7 @@ class Walk {
                  int64_t end) const;
   void CopyLastTwo(const std::byte* src, std::byte* dst, const CopyAxis& rows) const;
 
-  // What touches bytes: some elements of a piece, pieces along an axis, a grid of pieces.
+  // Move some elements of a piece, pieces along an axis, a grid of pieces.
   void MovePiece(const std::byte* src, std::byte* dst, int64_t elements) const;
   void MoveRows(const std::byte* src, std::byte* dst, const CopyAxis& axis) const;
   void MoveGrid(const std::byte* src, std::byte* dst, const CopyAxis& rows,

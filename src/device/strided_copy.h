@@ -36,7 +36,7 @@ struct StridedCopy {
   DeviceKind dst_kind = DeviceKind::kCpu;
 };
 
-// Carries out one copy. Of equal types it moves bytes and looks at none; otherwise it casts as
+// Carries out one copy. Between equal types it moves bytes and looks at none. Otherwise it casts as
 // cast_rows.h says. The two sides must not overlap. Allocates nothing. Whatever its stores, they
 // come before all that this thread stores from then on.
 void CopyStrided(const StridedCopy& copy);

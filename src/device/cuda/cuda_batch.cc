@@ -40,7 +40,7 @@ void OwnedBatch::Assign(const CopyBatch& batch) {
   AssignFactors();
 }
 
-// Those of one stream of items are mostly the same ones.
+// Keeps equal factors in a row once: one stream of items has mostly the same.
 void OwnedBatch::AssignFactors() {
   factors_.clear();
   const ChannelFactors* last = nullptr;

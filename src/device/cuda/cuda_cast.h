@@ -113,8 +113,8 @@ SLUICE_HOST_DEVICE float ToF32(double value) {
   return IsNaN(value) ? NarrowNaN(value) : static_cast<float>(value);
 }
 
-// Where inexact, the neighbour whose last bit is set: what is rounded again then is as if it had
-// been rounded once.
+// Gives the neighbour whose last bit is set, if inexact. Rounding that again is as good as rounding
+// once.
 SLUICE_HOST_DEVICE float ToOddF32(double value) {
   if (IsNaN(value)) return NarrowNaN(value);
   const auto nearest = static_cast<float>(value);

@@ -32,7 +32,7 @@ absl::Status CurrentCudaDevice::Enter(int ordinal) {
 }
 
 CurrentCudaDevice::~CurrentCudaDevice() {
-  // What was there can be again; if not, there is nobody to tell.
+  // The earlier context can be restored; if not, there is nobody to tell.
   void* popped = nullptr;
   if (pushed_) (void)driver_->context_pop(&popped);
   if (driver_ != nullptr) (void)driver_->thread_exchange_capture_mode(&mode_before_);

@@ -73,7 +73,7 @@ class CudaDeviceImpl final : public CudaDevice {
   const std::chrono::milliseconds farewell_;
   std::unique_ptr<CudaLanes> lanes_;
   std::array<Record, kMaxOutstanding> records_;
-  // Those that are not free, in the order in which they were started.
+  // Records that are not free, in the order in which they were started.
   std::array<Record*, kMaxOutstanding> started_{};
   size_t started_count_ = 0;
   size_t queued_count_ = 0;  // those of them that are not issued
@@ -84,7 +84,7 @@ class CudaDeviceImpl final : public CudaDevice {
 CudaDeviceImpl::~CudaDeviceImpl() {
   const CurrentCudaDevice current(ordinal());
   const auto end = std::chrono::steady_clock::now() + farewell_;
-  // What has to wait for a stream goes on when the stream is done.
+  // Batches that wait for a stream go on when the stream is done.
   bool idle = false;
   for (Issue(); !(idle = lanes_->IsIdle()) || (queued_count_ > 0 && failure_.ok()); Issue()) {
     if (std::chrono::steady_clock::now() >= end) break;
@@ -202,7 +202,7 @@ absl::Status CudaDeviceImpl::LookForComplete() {
   for (size_t i = 0; i < started_count_; ++i) {
     Record* const record = started_[i];
     if (record->state != State::kOnStream) continue;
-    // A batch of nothing waits for both lanes. Those that come later in a lane wait for it, too.
+    // A batch of nothing waits for both lanes. Later batches of a lane wait for it, too.
     const bool of_nothing = record->batch.empty() && CudaLanes::KeepsOrder(record->batch);
     bool& lane_waits = waits[static_cast<size_t>(CudaLanes::LaneOf(record->batch))];
     if (of_nothing ? waits[0] || waits[1] : lane_waits) continue;

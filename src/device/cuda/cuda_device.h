@@ -28,8 +28,8 @@ struct CudaDeviceOptions {
 // Staging is pinned host memory, buffers are the GPU's memory. Copies may have any mixture of host,
 // pinned and GPU memory as their sides. Nothing waits for the GPU but creation and destruction, and
 // the calling thread's current device stays what it is. Not thread safe, but no call is bound to a
-// thread. What the streams have not come to at the end of the farewell is given up. Memory that
-// this device gave out is then freed when the GPU has got past it, as a later device looks.
+// thread. Work that the streams have not come to at the end of the farewell is given up. Memory
+// that this device gave out is then freed when the GPU has got past it, as a later device looks.
 //
 // `then` of a batch is recorded by the time that its cookie is given out.
 class CudaDevice : public Device {
@@ -49,8 +49,8 @@ class CudaDevice : public Device {
   virtual absl::StatusOr<uint64_t> HoldBackTransport() = 0;
   virtual void TransportHandedOut(uint64_t number) = 0;
 
-  // Where batches go: those of kAny and kFill to one stream, those of kDrain to another one. For
-  // tests and benchmarks.
+  // Batches of kAny and kFill go to one stream, those of kDrain to another. For tests and
+  // benchmarks.
   virtual cudaStream_t fill_stream() const = 0;
   virtual cudaStream_t drain_stream() const = 0;
 

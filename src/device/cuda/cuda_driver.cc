@@ -39,7 +39,7 @@ absl::Status FindAll(CudaDriver* driver) {
   return status.ok() ? CudaDriverStatus(driver->init(0), "cuInit") : status;
 }
 
-// What was found. Never destroyed: threads may use it when the process ends.
+// The driver and its contexts. Never destroyed: threads may use them when the process ends.
 struct Found {
   std::mutex mutex;
   CudaDriver driver;

@@ -36,8 +36,8 @@ class CudaIssuer {
   // All that is done from now on comes after the fence.
   absl::Status ComeAfter(Fence* fence);
 
-  // The batch must stay as it is until it is issued. The one before it must be. What its fences
-  // say is not for the issuer.
+  // The batch must stay as it is until it is issued. The one before it must be. The issuer does not
+  // look at its fences.
   void Begin(const OwnedBatch& batch);
 
   // True once all that the host does of the batch is done, and all else is on the stream.
@@ -49,7 +49,7 @@ class CudaIssuer {
  private:
   using Work = std::variant<StridedCopy, Reduction, Normalization>;
   enum class Phase { kCopies, kReductions, kNormalizations };
-  // Who does it: the host, the GPU, or one half each.
+  // The host does the work, or the GPU, or each one half.
   enum class Route { kHost, kGpu, kHostThenGpu, kGpuThenHost };
 
   explicit CudaIssuer(cudaStream_t stream) : stream_(stream) {}
@@ -97,7 +97,7 @@ class CudaIssuer {
   int64_t next_element_ = 0;
   int64_t end_element_ = 0;
 
-  // What the GPU is to do of it, as far as it has not been cut yet.
+  // The GPU's half of the item, as far as it has not been cut yet.
   bool on_gpu_ = false;
   Work gpu_work_;
   bool copy_engine_may_ = false;

@@ -153,7 +153,7 @@ absl::Status CudaLanes::RecordEnd(const OwnedBatch& batch, CudaBatchEnd* end) {
 
 absl::StatusOr<uint64_t> CudaLanes::HoldBackTransport() {
   if (transport_begun_ > 0) {
-    // Where the one before it ends.
+    // The end of the piece before.
     UniqueCudaEvent end;
     if (!spare_.empty()) {
       end = std::move(spare_.back());

@@ -30,10 +30,10 @@
 
 namespace sluice {
 
-// Who issues a batch. Those of one lane are issued one after the other.
+// The lane that issues a batch. A lane issues its batches one after the other.
 enum class CudaLane : uint8_t { kFill, kDrain };
 
-// What has to be passed before a batch is complete.
+// The places that streams have to pass before a batch is complete.
 class CudaBatchEnd {
  public:
   // Makes the event that every batch needs.
@@ -76,13 +76,13 @@ class CudaLanes {
   // host does of the batch is done, and all else is on a stream. Until then it must stay as it is.
   absl::StatusOr<bool> Issue(const OwnedBatch& batch);
 
-  // Of the batch that was issued last: whether there is anything on a stream to be waited for. If
-  // so, RecordEnd has `end` say when the batch is complete.
+  // Whether a stream has anything to be waited for of `batch`, which was issued last. If so,
+  // RecordEnd has `end` say when the batch is complete.
   bool IsOnStream(const OwnedBatch& batch) const;
   absl::Status RecordEnd(const OwnedBatch& batch, CudaBatchEnd* end);
 
-  // What the transport's stream gets from now on comes after what batches have put on the fill
-  // stream. Returns its number, from 1 on.
+  // Begins a piece of the transport's work, after what batches have put on the fill stream. Returns
+  // the piece's number, from 1 on.
   absl::StatusOr<uint64_t> HoldBackTransport();
   // The session has been told that the transport's work up to number `number` is in the transport's
   // stream. Batches that are begun later come after this work, and after nothing more of the
@@ -106,7 +106,7 @@ class CudaLanes {
   static absl::Status PrepareLane(int ordinal, int64_t bounce_bytes, bool record_spans, Lane* lane);
   absl::Status Begin(const OwnedBatch& batch, Lane* lane);
   absl::Status End(const OwnedBatch& batch, Lane* lane);
-  // What `stream` gets from now on comes after what the transport has handed out.
+  // Puts later work of `stream` behind what the transport has handed out.
   absl::Status ComeAfterTransport(CudaStream* stream);
   void DropEnds();
   Lane& At(CudaLane lane) { return lane == CudaLane::kFill ? fill_ : drain_; }

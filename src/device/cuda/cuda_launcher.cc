@@ -66,7 +66,7 @@ absl::StatusOr<bool> CudaLauncher::Add(const CudaTranspose& piece) {
   return AddAs(Kind::kTranspose, &transposes_, piece);
 }
 
-// Those of one launch run in any order: so none of them may touch what another one changes.
+// Reductions of one launch run in any order: so none of them may touch what another one changes.
 absl::StatusOr<bool> CudaLauncher::Add(const CudaReduction& piece) {
   const int64_t bytes = DTypeBytes(piece.dtype);
   const int64_t elements =

@@ -16,9 +16,9 @@
 
 namespace sluice {
 
-// What is added is launched when a launch is full, when something else follows, or when Flush is
-// called. The number of large launches under way is bounded. Where a stream holds too much, the
-// runtime makes the host wait. Meanwhile the stream may wait for what only this host can do.
+// Launches pieces when a launch is full, when pieces of another kind follow, or when Flush is
+// called. The number of large launches under way is bounded. The runtime makes the host wait if a
+// stream holds too much. Meanwhile the stream may wait for what only this host can do.
 class CudaLauncher {
  public:
   // On a stream of the current device, `ordinal`.

@@ -40,7 +40,7 @@ void FreeOnGpu(std::byte* data, size_t bytes, int ordinal) {
 }  // namespace
 
 absl::StatusOr<DeviceMemory> AllocatePinned(int ordinal, size_t bytes, absl::string_view what) {
-  // What a socket's link to another one lets through is less than a GPU takes.
+  // The link between sockets lets through less than a GPU takes.
   int node = kNearProcess;  // which is also what CUDA says of a GPU near no node
   SLUICE_CUDA_RETURN_IF_ERROR(cudaDeviceGetAttribute, (&node, cudaDevAttrHostNumaId, ordinal));
   absl::StatusOr<DeviceMemory> memory = MapHostMemory(bytes, what, node);

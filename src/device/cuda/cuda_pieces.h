@@ -18,7 +18,7 @@ inline constexpr uint32_t kUnitsPerThread = 4;
 inline constexpr uint32_t kTileUnits = kBlockThreads * kUnitsPerThread;
 inline constexpr int64_t kMaxPieceUnits = int64_t{1} << 30;
 
-// What a unit is where elements are computed with. `kFull`: as many elements as FullUnit says, at
+// Units of pieces whose elements are computed with. `kFull`: as many elements as FullUnit says, at
 // addresses that are multiples of their bytes together. `kElement`: one element. `kUnaligned`: one
 // element at an address that is no multiple of its size.
 enum class CudaUnit : uint8_t { kFull, kElement, kUnaligned };
@@ -32,7 +32,7 @@ struct FastDivisor {
   FastDivisor() = default;
   explicit FastDivisor(uint32_t by);  // 1 .. 2^31
 
-  // Of a value below 2^31.
+  // For values below 2^31.
   SLUICE_HOST_DEVICE uint32_t Quotient(uint32_t value) const {
     const auto high = static_cast<uint32_t>((uint64_t{value} * multiplier) >> 32);
     return (high + value) >> shift;
@@ -136,7 +136,6 @@ struct CudaPlace {
   int64_t dst;
 };
 
-// Where a unit lies.
 SLUICE_HOST_DEVICE CudaPlace PlaceOf(const CudaMove& piece, uint32_t unit) {
   CudaPlace place = {0, 0};
   SLUICE_UNROLL

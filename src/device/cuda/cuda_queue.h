@@ -19,8 +19,8 @@ struct CudaQueue {
   cudaStream_t stream = nullptr;
   CudaDevice* device = nullptr;  // outlives the transport
 
-  // What the stream gets from now on comes after the batches that filled what is to be sent, and
-  // after what they come after. Before each piece of a transport's work; returns its number.
+  // Puts later work of the stream behind the batches that filled what is to be sent, and behind
+  // what they come after. Before each piece of a transport's work; returns the piece's number.
   absl::StatusOr<uint64_t> ComeAfterBatches() const { return device->HoldBackTransport(); }
   // Before it is told that the piece is on the stream: what is drained then comes after it.
   void HandedOut(uint64_t number) const { device->TransportHandedOut(number); }

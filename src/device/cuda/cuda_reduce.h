@@ -74,7 +74,7 @@ SLUICE_HOST_DEVICE void ReduceUnit(const CudaReduction& piece, uint32_t unit, bo
   for (int i = 0; i < kCount; ++i) {
     dst.e[i] = Type::To(Folded<kOp>(Type::From(dst.e[i]), Type::From(src.e[i])));
   }
-  // What is divided was rounded to the element's type, and is rounded once more.
+  // The sum was rounded to the element's type, and the quotient is rounded once more.
   if (piece.divisor > 1) {
     SLUICE_UNROLL
     for (int i = 0; i < kCount; ++i) {

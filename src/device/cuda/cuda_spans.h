@@ -17,7 +17,7 @@
 
 namespace sluice {
 
-// Records spans of a stream, one after the other. What is not taken in time is not recorded.
+// Records spans of a stream, one after the other. Spans that nobody takes in time are lost.
 class CudaSpans {
  public:
   // Waits once for the stream, to learn what its clock says. Its device is current in all calls.

@@ -12,11 +12,11 @@
 
 namespace sluice {
 
-// Of the device that is current when it is made, and in all calls.
+// A stream of the device that is current when it is made, and in all calls.
 class CudaStream {
  public:
-  // What it is given is not held back by what others put in the default stream. Where kernels of
-  // several streams are ready, those of an urgent one come first.
+  // The default stream's work does not hold back this stream. If kernels of several streams are
+  // ready, those of an urgent one come first.
   enum class Urgency { kUsual, kUrgent };
   static absl::StatusOr<std::unique_ptr<CudaStream>> Create(Urgency urgency);
   // Waits for nothing: the runtime frees the stream when its work is done.
@@ -26,7 +26,7 @@ class CudaStream {
 
   cudaStream_t get() const { return stream_; }
 
-  // What this stream gets from now on comes after what `other` holds now. Waits for nothing.
+  // Puts later work of this stream behind what `other` holds now. Waits for nothing.
   absl::Status ComeAfter(CudaStream* other);
   // The same after the place that `event` marks.
   absl::Status ComeAfter(const UniqueCudaEvent& event);
