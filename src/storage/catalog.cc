@@ -15,7 +15,7 @@
 namespace sluice {
 namespace {
 
-// Where the last of `count` items ends; nothing if that passes kObjectBytesMax.
+// The end of the last of `count` items; nothing if that passes kObjectBytesMax.
 std::optional<int64_t> EndOf(int64_t count, int64_t offset, int64_t item_bytes, int64_t stride) {
   int64_t end = 0;
   if (__builtin_mul_overflow(count - 1, stride, &end) ||

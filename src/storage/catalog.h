@@ -18,7 +18,7 @@
 
 namespace sluice {
 
-// What the bytes of an item are: a dense row-major array.
+// The type of an item: a dense row-major array.
 struct ItemType {
   ElementType element = ElementType::kU8;
   std::vector<int64_t> shape;  // at most kMaxTensorDims; none: one element

@@ -6,7 +6,7 @@
 namespace sluice {
 namespace {
 
-// What is drawn. Draws for different purposes are independent.
+// Draws for different purposes are independent.
 enum class Purpose : uint64_t { kJitter = 1, kTail, kItemFault, kAttemptFault };
 
 // Uniform in [0, 1).

@@ -10,7 +10,7 @@
 
 namespace sluice {
 
-// What an item of at most `capacity` bytes takes, with its length.
+// The bytes that an item of at most `capacity` bytes takes, with its length.
 constexpr int64_t StoredBytes(int64_t capacity) {
   constexpr int64_t kUnit = sizeof(int64_t);
   return RoundUp(capacity, kUnit) + kUnit;

@@ -33,7 +33,7 @@ class LentMemory {
  public:
   virtual ~LentMemory() = default;
   // DataLoss if some byte before `end` of the object is no longer what it was: the object has
-  // become shorter, or could not be read. Whoever has read such a byte has read a zero.
+  // become shorter, or could not be read. Such a byte reads as zero.
   virtual absl::Status Check(int64_t end) const = 0;
 };
 
@@ -56,12 +56,12 @@ struct ReadOp {
   int64_t batch = 0;
   // The source may give memory of its own in the event, instead of writing to `data`.
   bool may_lend = false;
-  // Whoever starts the read has something else to do: bytes that the source could copy at once are
-  // rather copied by another thread, where the source has one.
+  // The caller has something else to do: another thread, where the source has one, rather copies
+  // bytes that could come at once.
   bool aside = false;
   // Null, or where the source tells how far the read is: within its own calls alone, and not after
-  // the op's event. Who starts the read has set both times to that of the start. A source in which
-  // reads wait for their turn says so, and when the wait is over.
+  // the op's event. The caller has set both times to that of the start. A source in which reads
+  // wait for their turn says so, and when the wait is over.
   ReadProgress* progress = nullptr;
 
   void TellWaits() const {
@@ -87,17 +87,17 @@ struct ReadEvent {
   //   `Cancelled`                     By Cancel.
   //   Anything else                   Permanent.
   absl::Status status = {};
-  // Where in the op's memory the range begins: the bytes are at data + skew. Below alignment().
+  // The range's offset in the op's memory: the bytes are at data + skew. Below alignment().
   int64_t skew = 0;
   // The bytes were in memory already: nobody waited for storage. A source that cannot tell says no.
   bool at_once = false;
-  // Of an op that may_lend, or null: nothing was written to the op's memory. The bytes are at
-  // `lent`, which may only be read, for as long as anybody has the lender.
+  // Null, or the bytes of an op that may_lend: nothing was written to the op's memory. They may
+  // only be read, for as long as anybody has the lender.
   const std::byte* lent = nullptr;
   std::shared_ptr<const LentMemory> lender = nullptr;
 };
 
-// What a source has done since it was made. `requests` and `bytes_read` count what was asked of the
+// A source's counts since it was made. `requests` and `bytes_read` count what was asked of the
 // storage and what it sent, rounding to its alignment included.
 struct SourceCounters {
   int64_t requests = 0;

@@ -40,7 +40,7 @@ class WakeSet {
   // fd() is readable until told otherwise.
   void SetReady(bool ready);
 
-  // What is ready of the watched descriptors, each as data.fd; returns how many. Does not wait.
+  // Gives the watched descriptors that are ready, each as data.fd; returns how many. Does not wait.
   int Ready(absl::Span<epoll_event> events);
 
  private:

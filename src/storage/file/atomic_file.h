@@ -25,8 +25,8 @@ class AtomicFile {
   static absl::StatusOr<AtomicFile> Create(const std::string& path);
 
   // Opens the temporary that another process made, and made `bytes` long, for WriteAt and Sync.
-  // What this opened it neither commits nor removes. FailedPrecondition for anything else of that
-  // name: a file of another length, a symbolic link, a directory.
+  // Neither commits nor removes that file. FailedPrecondition for anything else of that name: a
+  // file of another length, a symbolic link, a directory.
   static absl::StatusOr<AtomicFile> OpenTemporary(const std::string& temporary, int64_t bytes);
 
   AtomicFile(AtomicFile&& other) noexcept;
@@ -73,7 +73,7 @@ class AtomicFile {
 // Waits until names that were made, changed or removed in the directory are on the storage.
 absl::Status SyncDirectory(const std::string& directory);
 
-// Where Create would make a temporary for `path`: a name beside it that no other process has.
+// Names a temporary of `path` as Create does: beside `path`, and no other process has the name.
 absl::StatusOr<std::string> TemporaryName(const std::string& path);
 
 // Whether `temporary`, without its directory, is what Create calls a temporary of a file `name`.

@@ -1,10 +1,10 @@
 // Mapped files whose pages may go: reading one that is gone gives zeros, not the program's end.
 //
-// A page of a mapping raises SIGBUS where its file no longer has it, or cannot be read. Who lends a
-// mapping to a program cannot ask for a check before each access. So there is a handler. For an
-// address in a range that is watched it puts a page of zeros there, and takes note. It passes any
-// other SIGBUS on to the handler that was there before it. A program that sets a handler of its own
-// later has it alone: then nothing more is watched.
+// A page of a mapping raises SIGBUS where its file no longer has it, or cannot be read. A lender of
+// a mapping cannot ask for a check before each access. So there is a handler. For an address in a
+// range that is watched it puts a page of zeros there, and takes note. It passes any other SIGBUS
+// on to the handler that was there before it. A program that sets a handler of its own later has it
+// alone: then nothing more is watched.
 #ifndef SLUICE_SRC_STORAGE_FILE_BUS_GUARD_H_
 #define SLUICE_SRC_STORAGE_FILE_BUS_GUARD_H_
 

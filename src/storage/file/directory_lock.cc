@@ -26,7 +26,7 @@ int OpenLockFile(const std::string& path) {
   return fd < 0 && errno == EACCES ? open(path.c_str(), O_RDONLY | kFlags) : fd;
 }
 
-// Who locked it before may have removed it since this process opened it.
+// The last holder may have removed the file since this process opened it.
 bool IsStillNamed(int fd, const std::string& path) {
   struct stat open_one = {};
   struct stat named = {};

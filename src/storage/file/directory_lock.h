@@ -10,9 +10,9 @@
 
 namespace sluice {
 
-// Of a file in the directory, which it makes, locks (flock) and removes at its end. The lock of a
-// process that dies is free at once, and the file that it leaves is taken over.
-// Everything here waits for the file system. Thread: one at a time.
+// Makes a file in the directory, locks the file (flock), and removes it at the end. The lock of a
+// process that dies is free at once, and the file that it leaves is taken over. Everything here
+// waits for the file system. Thread: one at a time.
 class DirectoryLock {
  public:
   // The file is directory/name. FailedPrecondition, with who has it, if it is locked. A file system

@@ -29,7 +29,7 @@ struct FileIdentity {
 // May wait for a file server. InvalidArgument if it is no file.
 absl::StatusOr<FileIdentity> IdentifyFile(int fd);
 
-// Of the file that `path` names; nothing if there is none. May wait for a file server.
+// Identifies the file that `path` names; nothing if there is none. May wait for a file server.
 absl::StatusOr<absl::optional<FileIdentity>> IdentifyPath(const std::string& path);
 
 // Whether the two are of one file with the same bytes. Numbers of devices and inodes count within
@@ -59,7 +59,7 @@ class FileIdentities {
   // For a file that is not there: DataLoss if it was.
   absl::Status Missing(int object) const;
 
-  // What Closing has found, or Opened: the first of it.
+  // The first error that Opened or Closing has found.
   const absl::Status& outcome() const { return outcome_; }
   const absl::optional<FileIdentity>& known(int object) const {
     return known_[static_cast<size_t>(object)];

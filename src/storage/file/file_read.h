@@ -31,7 +31,7 @@ class FileRead {
   int64_t alignment() const { return alignment_; }
   int64_t skew() const { return op_.offset - begin_; }
 
-  // What to ask for.
+  // The next bytes to ask for.
   int64_t offset() const { return begin_ + done_; }
   std::byte* data() const { return op_.data + done_; }
   uint32_t bytes() const {

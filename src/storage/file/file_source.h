@@ -17,8 +17,8 @@ enum class FileAccess {
   // Around the page cache (O_DIRECT) where the file system can. Its alignment() is kReadAlignment.
   // A read is rounded to what its file demands, which is nothing on FUSE and tmpfs.
   kDirect,
-  // alignment() is 1. What the cache holds is copied within Start and Poll, or by threads of the
-  // kernel's where an op is to be read aside.
+  // alignment() is 1. Start and Poll copy what the cache holds. Threads of the kernel's copy it if
+  // an op is to be read aside.
   kBuffered,
 };
 

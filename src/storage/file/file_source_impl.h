@@ -1,8 +1,8 @@
 // The source of files: what it knows of each read, and how a read gets from list to list.
 //
 // A read waits for its turn, then for its object to be open, is in the kernel, maybe several times,
-// and ends. What may be asked of the kernel is FileIo's business, which bytes FileRead's, which
-// files are open OpenFiles's. Only file_source*.cc include this.
+// and ends. FileIo knows what may be asked of the kernel, FileRead which bytes, OpenFiles which
+// files are open. Only file_source*.cc include this.
 #ifndef SLUICE_SRC_STORAGE_FILE_FILE_SOURCE_IMPL_H_
 #define SLUICE_SRC_STORAGE_FILE_FILE_SOURCE_IMPL_H_
 
@@ -57,13 +57,13 @@ class FileSource : public Source {
     bool at_once = true;  // so far
     absl::Status status;
     std::list<Read>::iterator self;
-    // Of reads that are one call: the first one, which has the others.
+    // The first of the reads that are one call, which has the others.
     Read* first = nullptr;
     std::vector<Read*> others;
     std::vector<iovec> parts;
   };
   using Reads = std::list<Read>;
-  // What a call was for, in the low bits of its tag; above them is the address of a Read or a File.
+  // A call's purpose, in the low bits of its tag; above them is the address of a Read or a File.
   enum Purpose : uint64_t { kForRead, kForOpen, kToMakeRoom, kForParts };
   static constexpr uint64_t kPurposeBits = 7;
   static uint64_t TagOf(const void* whose, Purpose purpose) {

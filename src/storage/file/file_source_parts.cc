@@ -9,8 +9,8 @@
 namespace sluice {
 namespace {
 
-// Of one call for several reads. So much keeps a disk's head where it is, and other reads wait
-// little.
+// Limits of one call for several reads. So much keeps a disk's head where it is, and other reads
+// wait little.
 constexpr int64_t kPartsBytesMax = int64_t{8} << 20;
 constexpr size_t kPartsMax = 256;
 
@@ -59,7 +59,7 @@ bool FileSource::AddParts(Read& first) {
   return true;
 }
 
-// What did not come as a whole is read alone, and then says itself what is wrong.
+// A read that came in part goes on alone, and then says itself what is wrong.
 void FileSource::TakeParts(Read& first, int64_t value) {
   int64_t left = std::max<int64_t>(0, value);
   counters_.bytes_read += left;

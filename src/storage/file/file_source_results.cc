@@ -15,7 +15,7 @@
 namespace sluice {
 namespace {
 
-// Of one call that was interrupted, in a row.
+// Tries of one call that was interrupted, in a row.
 constexpr int kTriesMax = 16;
 
 bool IsInterruption(int error) {

@@ -17,7 +17,7 @@
 namespace sluice {
 namespace {
 
-// Of one MADV_WILLNEED the kernel reads no more than its device's read-ahead, 128 KiB mostly, and
+// The kernel reads no more of one MADV_WILLNEED than its device's read-ahead, 128 KiB mostly, and
 // forgets the rest.
 constexpr int64_t kAdvisedBytes = int64_t{128} << 10;
 

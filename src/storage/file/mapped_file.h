@@ -1,13 +1,13 @@
-// A file mapped into memory, whose bytes are copied out without a signal if they are gone. Who
-// takes them where they lie does so under a guard.
+// A file mapped into memory, whose bytes are copied out without a signal if they are gone. Reading
+// them where they lie takes a guard.
 //
 // Reading a mapped page raises SIGBUS if its file no longer has it (truncated) or if it cannot be
 // read (an I/O error). No check beforehand can exclude this. So the processor never touches the
 // mapping. The kernel copies out of it (process_vm_readv of our own process) and reports a failure
-// as EFAULT. This has about three quarters of memcpy's speed. Where the kernel may not (seccomp),
-// the bytes are read from the file instead. So are they to learn what is wrong with a page.
-// So nothing handles SIGBUS in a program that only copies. Once a mapping is lent, there is a
-// handler: see storage/file/bus_guard.h.
+// as EFAULT. This has about three quarters of memcpy's speed. The bytes are read from the file
+// instead if the kernel may not copy (seccomp). So are they to learn what is wrong with a page. So
+// nothing handles SIGBUS in a program that only copies. Once a mapping is lent, there is a handler:
+// see storage/file/bus_guard.h.
 #ifndef SLUICE_SRC_STORAGE_FILE_MAPPED_FILE_H_
 #define SLUICE_SRC_STORAGE_FILE_MAPPED_FILE_H_
 
@@ -36,12 +36,12 @@ class MappedFile {
   int fd() const { return fd_.get(); }
   const std::byte* data() const { return data_; }  // null if the file is empty
   int64_t bytes() const { return bytes_; }
-  // Asks the kernel to have a range read soon, all of it. Of no effect beyond the file.
+  // Asks the kernel to have a range read soon, all of it. Has no effect beyond the file.
   void WillNeed(int64_t offset, int64_t bytes) const;
   // Copies `into.size()` bytes from `offset` on. DataLoss where the file ends before them.
   absl::Status Read(int64_t offset, absl::Span<std::byte> into) const;
-  // DataLoss if the file ends before `end` by now. What Read gave before may then have been zeros:
-  // the last page of a mapping is filled up with them.
+  // DataLoss if the file ends before `end` by now. Read may then have given zeros before: the last
+  // page of a mapping is filled up with them.
   absl::Status CheckEnd(int64_t end) const;
 
  private:

@@ -154,7 +154,7 @@ absl::Status MmapSource::Start(absl::Span<const ReadOp> ops) {
     ++counters_.requests;
     op.TellWaits();
     if (!read_ahead_) continue;
-    // What cannot be mapped says so when it is its turn.
+    // An object that cannot be mapped gives its error when its turn comes.
     const absl::StatusOr<SharedMapping*> mapping = Use(op.object);
     if (mapping.ok()) (*mapping)->file().WillNeed(op.offset, op.bytes);
   }

@@ -21,14 +21,14 @@ struct MmapSourceOptions {
 };
 
 // Names and errors as for MakeFileSource. An object is mapped whole with its first read, and keeps
-// the length that it has then. What is asked for is announced to the kernel (MADV_WILLNEED). Poll
-// copies it in the order asked for, so a Poll may sleep until the kernel has read a page. A file
-// that is truncated gives DataLoss, not SIGBUS.
+// the length that it has then. Start announces reads to the kernel (MADV_WILLNEED). Poll copies
+// bytes in the order asked for, so a Poll may sleep until the kernel has read a page. A file that
+// is truncated gives DataLoss, not SIGBUS.
 //
-// Where an op may_lend, nothing is copied, and Poll does not sleep: the event has a place in the
-// mapping. Whoever reads it first may sleep. A mapping lives as long as any of it is lent. Nothing
-// is lent where SIGBUS has a handler that was set later than BusGuard's, nor while so many files
-// are mapped that descriptors would run out.
+// Nothing is copied for an op that may_lend, and Poll does not sleep: the event has a place in the
+// mapping. The first reader of that place may sleep. A mapping lives as long as any of it is lent.
+// Nothing is lent where SIGBUS has a handler that was set later than BusGuard's, nor while so many
+// files are mapped that descriptors would run out.
 absl::StatusOr<std::unique_ptr<Source>> MakeMmapSource(const std::string& directory,
                                                        std::vector<std::string> names,
                                                        const MmapSourceOptions& options);

@@ -38,8 +38,8 @@ class OpenFiles {
 
   // From kClosed to kWanted.
   void Want(int object);
-  // The object to open next, which is kOpening then, or -1. Where another must be closed for it,
-  // gives that one, and its descriptor, otherwise -1.
+  // The object to open next, which is kOpening then, or -1. Also gives the object that must be
+  // closed for it, and its descriptor, or -1.
   int NextToOpen(int* object_to_close, int* fd_to_close);
   // From kOpening to kOpen, with no reads.
   void Opened(int object, int fd, const FileFacts& facts);

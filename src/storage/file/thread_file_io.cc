@@ -23,8 +23,7 @@
 namespace sluice {
 namespace {
 
-// What the page cache has of a read, without waiting; -1: nothing, or this kernel or file system
-// cannot tell.
+// Reads what the page cache has, without waiting; -1: nothing, or the system cannot tell.
 int64_t ReadCached(const FileCall& call) {
   const iovec into = {call.data, call.bytes};
   return preadv2(call.fd, &into, 1, call.offset, RWF_NOWAIT);
@@ -159,7 +158,7 @@ bool ThreadFileIo::Next(FileResult* result) {
   *result = taken_.back();
   taken_.pop_back();
   --running_;
-  // What is left would not be heard of by whoever goes to sleep now.
+  // A caller that goes to sleep now would not hear of the rest.
   if (!taken_.empty()) Wake();
   return true;
 }

@@ -111,8 +111,8 @@ void UringFileIo::Add(const FileCall& call) {
   switch (call.kind) {
     case FileCall::Kind::kOpen:
       io_uring_prep_openat(entry, call.fd, call.path, call.flags, 0);
-      // Not within the submission. Where the name is known already, the kernel would try it there,
-      // and sleep if it takes a server to open the file.
+      // Not within the submission. The kernel would try a known name there, and sleep if it takes a
+      // server to open the file.
       entry->flags |= IOSQE_ASYNC;
       break;
     case FileCall::Kind::kRead:

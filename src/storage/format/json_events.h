@@ -23,7 +23,7 @@ struct JsonLimits {
   int depth = 8;                 // lists and objects within each other
 };
 
-// Where in the text a value stands: the keys and positions that lead to it.
+// The path to a value in the text: the keys and positions that lead to it.
 class JsonPath {
  public:
   // 0 for the outermost value.

@@ -131,7 +131,7 @@ class HeaderListener final : public JsonListener {
 
   const SafetensorsLimits& limits_;
   SafetensorsHeader* header_;
-  // Of the tensor that is being read.
+  // State of the tensor that is being read.
   bool has_type_ = false;
   bool has_shape_ = false;
   bool has_offsets_ = false;
@@ -188,7 +188,7 @@ absl::string_view TextOf(absl::Span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// What an object looks like that begins so; empty if like nothing that takes a checkpoint's place.
+// Names the kind of an object that begins so; empty for none that takes a checkpoint's place.
 absl::string_view Likeness(absl::string_view first) {
   struct Kind {
     absl::string_view begin;

@@ -21,7 +21,7 @@ namespace sluice {
 
 // The first bytes of an object, which tell how long its header is.
 inline constexpr int64_t kSafetensorsPrefixBytes = 8;
-// What the header has beside tensors: texts, under this name.
+// The header has texts beside tensors, under this name.
 inline constexpr absl::string_view kSafetensorsMetadataKey = "__metadata__";
 
 struct SafetensorsLimits {
@@ -35,8 +35,8 @@ struct SafetensorsTensor {
   std::vector<int64_t> shape;  // at most kMaxTensorDims; none: one element
   int64_t begin = 0;           // bytes, from the beginning of the object
   int64_t end = 0;
-  // Why nothing here can read it, though it is legal: another dtype, or more dimensions. Where it
-  // lies is known; `type` and `shape` are not. Empty: it can be read.
+  // Why nothing here can read it, though it is legal: another dtype, or more dimensions. `begin`
+  // and `end` are known; `type` and `shape` are not. Empty: it can be read.
   std::string unreadable = {};
 
   int64_t bytes() const { return end - begin; }
@@ -78,10 +78,10 @@ struct SafetensorsLayout {
   std::vector<SafetensorsTensor> tensors;  // in the order of the specs
 };
 
-// Says where each tensor goes. Those of larger elements go first, otherwise in the order given. So
-// each begins at a multiple of its element's size, as some readers ask. Data begins at a multiple
-// of `data_alignment`, a multiple of 8. InvalidArgument for empty or equal names, text that is not
-// UTF-8, shapes that no reader takes, and sizes that do not fit.
+// Says where each tensor goes. Tensors of larger elements go first, otherwise in the order given.
+// So each begins at a multiple of its element's size, as some readers ask. Data begins at a
+// multiple of `data_alignment`, a multiple of 8. InvalidArgument for empty or equal names, text
+// that is not UTF-8, shapes that no reader takes, and sizes that do not fit.
 absl::StatusOr<SafetensorsLayout> LayOutSafetensors(
     absl::Span<const SafetensorsSpec> specs,
     const SafetensorsMetadata& metadata = {{"format", "pt"}}, int64_t data_alignment = 8);

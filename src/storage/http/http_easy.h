@@ -26,8 +26,8 @@ class HttpEasy {
   HttpEasy& operator=(const HttpEasy&) = delete;
 
   // Makes the handle. All its requests are sent as HTTP/1.1 with our User-Agent, with no signals
-  // and no redirections. A server's certificate is verified (TLS 1.2 or later). What comes is given
-  // out as it is, never decoded.
+  // and no redirections. A server's certificate is verified (TLS 1.2 or later). Bodies are given
+  // out as they are, never decoded.
   absl::Status Init(const HttpOptions& options);
 
   CURL* get() const { return easy_; }

@@ -11,7 +11,7 @@
 
 namespace sluice {
 
-// What comes more slowly is as good as silent: byte by byte an object would have no end.
+// A slower answer is as good as silence: byte by byte an object would have no end.
 inline constexpr long kHttpLeastBytesPerSecond = 1024;
 
 struct HttpOptions {

@@ -11,12 +11,12 @@
 
 namespace sluice {
 
-// What was read of an answer's head; -1 and empty: not said.
+// The head of an answer, as far as read; -1 and empty: not said.
 struct HttpResponse {
   int code = 0;
   int64_t content_length = -1;
-  // Of Content-Range: the first and last byte, and the object's size. A Content-Range that cannot
-  // be read is there, with both ends -1.
+  // Content-Range: the first and last byte, and the object's size. A Content-Range that cannot be
+  // read is there, with both ends -1.
   bool has_range = false;
   int64_t range_first = -1;
   int64_t range_last = -1;
@@ -39,7 +39,7 @@ struct HttpResponse {
 inline constexpr int64_t kHttpHeadBytesMax = 256 << 10;
 absl::Status HttpHeadTooLong(absl::string_view text);
 
-// What a request asked for. `object_bytes` is the object's size as far as it is known.
+// The range that a request asked for. `object_bytes` is the object's size as far as it is known.
 struct HttpRange {
   absl::string_view object;  // for messages
   int64_t offset = 0;

@@ -86,7 +86,7 @@ size_t HttpTransfer::OnHeader(char* data, size_t size, size_t count, void* self)
     transfer.status_ = HttpHeadTooLong(transfer.Text());
     return 0;
   }
-  // What comes after the judgement is a chunked body's trailer.
+  // Lines after the judgement are a chunked body's trailer.
   if (!transfer.judged_ && transfer.response_.AddLine({data, bytes}) && !transfer.TakeHead()) {
     return 0;
   }

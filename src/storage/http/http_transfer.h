@@ -60,10 +60,10 @@ class HttpTransfer {
   // "bytes 0 to 4095 of shard-0.bin"
   std::string Text() const;
   int64_t begun_ns() const { return begun_ns_; }
-  // When its last bytes came. Those that come more slowly than kHttpLeastBytesPerSecond put it off
-  // by no more than the time that they would have taken at that speed.
+  // When its last bytes came. Bytes slower than kHttpLeastBytesPerSecond put this time off by no
+  // more than they take at that speed.
   int64_t moved_ns() const { return moved_ns_; }
-  // Of this request: of bodies, what was thrown away included; connections made for it.
+  // Counts of this request: bytes of bodies, thrown away or not; connections made for it.
   int64_t bytes_received() const { return bytes_received_; }
   int64_t connects() const { return connects_; }
 

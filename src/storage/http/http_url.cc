@@ -61,7 +61,7 @@ absl::Status CheckHttpUrl(absl::string_view url) {
   if (host.empty() || host.front() == ':') {
     return absl::InvalidArgumentError(absl::StrCat("a URL without a host: ", ShownUrl(url)));
   }
-  // Of a password with a slash, all before it reads like a port.
+  // A password with a slash reads like a port up to the slash.
   const size_t colon = host.find(':', host.find(']') == host.npos ? 0 : host.find(']'));
   const absl::string_view port = colon == host.npos ? "" : host.substr(colon + 1);
   if (port.find_first_not_of("0123456789") != port.npos) {

@@ -16,8 +16,8 @@
 
 namespace sluice {
 
-// What is known of the objects, and what a reader of them adds. So each object is in one state from
-// the first look to the last, whichever rank looks.
+// The known states of the objects, to which a reader adds. So each object is in one state from the
+// first look to the last, whichever rank looks.
 struct FileStates {
   std::shared_ptr<FileIdentities> identities;  // of files of a directory; or null
   std::shared_ptr<HttpVersions> versions;      // of objects over HTTP; or null
