@@ -66,7 +66,7 @@ class CudaLauncher {
   Kind kind_ = Kind::kMove;
   std::array<Launch, kLaunches> launches_;  // of more than a few
   size_t next_ = 0;                         // of them
-  // What the reductions among the pieces read only, and what they change.
+  // Memory that the reductions among the pieces only read, and memory that they change.
   Hull read_;
   Hull changed_;
 };

@@ -33,7 +33,7 @@ struct FileCall {
   int part_count = 0;
   int64_t offset = 0;
   uint64_t tag = 0;  // comes back with the result; unique, and at least 8
-  // Of kRead. Through the page cache: whoever carries it out tells whether the bytes were there.
+  // A kRead through the page cache: its result tells whether the bytes were there.
   bool cached = false;
   bool aside = false;  // not within Submit, even if it could end there
 };
@@ -41,7 +41,7 @@ struct FileCall {
 struct FileResult {
   uint64_t tag = 0;
   int64_t value = 0;  // what the call returned, or -errno
-  // Of a `cached` read: known to have found all of what it returned in the page cache.
+  // A `cached` read is known to have found all of what it returned in the page cache.
   bool at_once = false;
 };
 
