@@ -175,11 +175,19 @@ TEST(RulesTest, LinesLookAlike) {
   EXPECT_THAT(line(std::string("// FIX") + "ME"), ElementsAre(HasSubstr("unfinished")));
 }
 
-TEST(RulesTest, FilesOfTheLibraryBeginWithANounOrAVerb) {
-  EXPECT_THAT(Complaints("src/plan/a.cc", "// Validates specs.\n"), IsEmpty());
-  EXPECT_THAT(Complaints("src/plan/a.cc", "// What can be planned.\n"),
-              ElementsAre(HasSubstr("noun or a verb")));
-  EXPECT_THAT(Complaints("tests/a.cc", "// What is tried.\n"), IsEmpty());
+TEST(RulesTest, SentencesOfTheLibraryBeginWithANounOrAVerb) {
+  const auto refused = ElementsAre(HasSubstr("noun or a verb"));
+  EXPECT_THAT(Complaints("src/plan/a.cc", "// What can be planned.\n"), refused);
+  for (const char* text : {"// Who reads it.\n", "// A file. Whoever reads it knows.\n",
+                           "// A file (`a`).\n// Of a.\n", "// A file\n//\n// Where it lies.\n",
+                           "// A file.\nint a;  // those\n  // Those of a.\n"}) {
+    EXPECT_THAT(Complaints("src/mesh/a.cc", text), refused) << text;
+    EXPECT_THAT(Complaints("tests/a.cc", text), IsEmpty()) << text;
+  }
+  for (const char* text : {"// Validates specs.\n", "// A list\n// Of Things.\n",
+                           "// A file. Who\n// is it? Nobody.\n"}) {
+    EXPECT_THAT(Complaints("src/mesh/a.cc", text), IsEmpty()) << text;
+  }
 }
 
 TEST(RulesTest, GuardsFollowPaths) {

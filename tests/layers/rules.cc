@@ -5,6 +5,7 @@
 #include <array>
 #include <cctype>
 #include <cstddef>
+#include <regex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -260,23 +261,53 @@ bool IsChecked(std::string_view path) {
          path.ends_with(".sh") || path.ends_with(".py");
 }
 
-// Words that leave open what a file is, where its first line begins with them.
-constexpr std::array<std::string_view, 8> kRiddles = {"What ",  "Who ",   "Whoever ", "Whom ",
-                                                      "Whose ", "Where ", "Of ",      "Those "};
+// Begins a sentence, no question, with a word that leaves open what the sentence is about.
+const std::regex& Riddle() {
+  static const auto* const kRiddle = new std::regex(
+      R"re((^|[.:!?][)"'`]* +)(What|Who|Whoever|Whom|Whose|Where|Of|Those)\b(?![^.:!?]*\?))re");
+  return *kRiddle;
+}
+
+// Folders that still have such sentences behind a file's first line. May only shrink.
+constexpr std::array<std::string_view, 6> kRiddled = {"include/", "src/plan/",      "src/session/",
+                                                      "src/sim/", "src/transport/", "src/world/"};
+
+// The comment's paragraph that begins in line `i`, in one line; nothing if none begins there.
+std::string ParagraphAt(const std::vector<std::string_view>& lines, size_t i) {
+  const size_t mark = lines[i].find("// ");
+  if (mark == std::string_view::npos) return {};
+  const auto goes_on = [&](size_t line) {
+    return lines[line].find("// ") == mark && lines[line].find_first_not_of(' ') == mark;
+  };
+  if (i > 0 && lines[i - 1].find("// ") == mark && goes_on(i)) return {};
+  std::string text(lines[i].substr(mark + 3));
+  for (++i; i < lines.size() && goes_on(i); ++i) text.append(" ").append(lines[i].substr(mark + 3));
+  return text;
+}
+
+std::string SentenceComplaint(std::string_view path, const std::vector<std::string_view>& lines,
+                              size_t i) {
+  const bool is_riddled = StartsWithAny(path, kRiddled);
+  const bool is_library = path.starts_with("src/") || path.starts_with("include/");
+  if (!is_library || (is_riddled && i > 0)) return {};
+  const std::string text = ParagraphAt(lines, i);
+  const auto where = is_riddled ? std::regex_constants::match_continuous  // the first word alone
+                                : std::regex_constants::match_default;
+  std::smatch found;
+  if (!std::regex_search(text, found, Riddle(), where)) return {};
+  const auto begin = static_cast<size_t>(found.position(2));
+  return "a sentence does not begin with a noun or a verb: " + text.substr(begin, 40);
+}
 
 // The first line says what the file is for; a script's first line may name its interpreter, and a
-// folder's CMakeLists.txt is for the folder. In the library it begins with a noun or a verb.
+// folder's CMakeLists.txt is for the folder.
 std::string OpeningComplaint(std::string_view path, const std::vector<std::string_view>& lines) {
   if (path.ends_with("/CMakeLists.txt")) return {};
   const size_t first = !lines.empty() && lines[0].starts_with("#!") ? 1 : 0;
   const std::string_view opening = first < lines.size() ? lines[first] : std::string_view();
   const bool says = IsCpp(path) ? opening.starts_with("// ")
                                 : opening.starts_with("# ") || opening.starts_with("\"\"\"");
-  if (!says) return "the first line does not say what the file is for";
-  const bool is_library = path.starts_with("src/") || path.starts_with("include/");
-  return is_library && StartsWithAny(opening.substr(opening.find(' ') + 1), kRiddles)
-             ? "the first line does not begin with a noun or a verb"
-             : std::string();
+  return says ? std::string() : "the first line does not say what the file is for";
 }
 
 std::string GuardComplaint(std::string_view path, std::string_view content) {
@@ -326,6 +357,7 @@ std::vector<std::string> Complaints(std::string_view path, std::string_view cont
     if (!IsCpp(path)) continue;
     add(i + 1, IncludeComplaint(path, lines[i]));
     add(i + 1, ClockComplaint(path, lines[i]));
+    add(i + 1, SentenceComplaint(path, lines, i));
   }
   return complaints;
 }
