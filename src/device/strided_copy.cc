@@ -48,7 +48,6 @@ class Walk {
                  int64_t end) const;
   void CopyLastTwo(const std::byte* src, std::byte* dst, const CopyAxis& rows) const;
 
-  // Move some elements of a piece, pieces along an axis, a grid of pieces.
   void MovePiece(const std::byte* src, std::byte* dst, int64_t elements) const;
   void MoveRows(const std::byte* src, std::byte* dst, const CopyAxis& axis) const;
   void MoveGrid(const std::byte* src, std::byte* dst, const CopyAxis& rows,

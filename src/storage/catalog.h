@@ -87,7 +87,6 @@ class Catalog {
   // The type of all items, if they have one and the same; nullptr otherwise.
   const ItemType* UniformType() const;
 
-  // Items of one object, and its runs.
   int64_t ItemsOf(int object) const;
   absl::Span<const Stretch> RunsOf(int object) const;
   // How many items a run of runs() has.

@@ -34,7 +34,6 @@ enum class ElementType : uint8_t {
   kF8E5M2Fnuz
 };
 
-// Bytes of one element.
 int64_t ElementBytes(ElementType type);
 
 // Short name, as DTypeName spells it: "bf16", "i16".
