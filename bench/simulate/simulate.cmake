@@ -3,7 +3,7 @@ set_property(GLOBAL APPEND PROPERTY SLUICE_BENCH_SOURCES ${CMAKE_CURRENT_LIST_DI
 bench_library(sluice_sim_parts simulate/*.cc)
 target_compile_definitions(sluice_sim_parts PUBLIC SLUICE_VERSION="${PROJECT_VERSION}")
 target_include_directories(sluice_sim_parts PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
-target_link_libraries(sluice_sim_parts PUBLIC sluice_sim sluice_sim_deadlock
+target_link_libraries(sluice_sim_parts PUBLIC sluice_sim sluice_deadlock
                                               sluice_workload_flags CLI11::CLI11
                                        PRIVATE nlohmann_json::nlohmann_json absl::str_format
                                                absl::time)

@@ -4,8 +4,8 @@
 
 #include <vector>
 
+#include "deadlock/job.h"
 #include "engine/engine.h"
-#include "sim/deadlock/job.h"
 
 namespace sluice::deadlock {
 

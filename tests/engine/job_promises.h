@@ -8,9 +8,9 @@
 #include <set>
 #include <string>
 
+#include "deadlock/job.h"
 #include "engine/engine.h"
 #include "job_rank.h"
-#include "sim/deadlock/job.h"
 
 namespace sluice::deadlock {
 

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
+#include "deadlock/job.h"
+#include "deadlock/rank_feed.h"
 #include "engine/engine.h"
-#include "sim/deadlock/job.h"
-#include "sim/deadlock/rank_feed.h"
 
 namespace sluice::deadlock {
 

@@ -19,10 +19,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "deadlock/job.h"
 #include "engine/engine.h"
 #include "job_promises.h"
 #include "job_rank.h"
-#include "sim/deadlock/job.h"
 
 namespace sluice::deadlock {
 

@@ -6,14 +6,14 @@
 #include <utility>
 #include <vector>
 
+#include "deadlock/job.h"
+#include "deadlock/plain_gate.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "job_kinds.h"
 #include "job_search.h"
 #include "oracle/sampled.h"
 #include "search_totals.h"
-#include "sim/deadlock/job.h"
-#include "sim/deadlock/plain_gate.h"
 
 namespace sluice::deadlock {
 namespace {

@@ -4,12 +4,12 @@
 #include <iostream>
 #include <vector>
 
+#include "deadlock/job.h"
+#include "deadlock/plain_gate.h"
+#include "deadlock/random.h"
+#include "deadlock/random_job.h"
 #include "gtest/gtest.h"
 #include "job_world.h"
-#include "sim/deadlock/job.h"
-#include "sim/deadlock/plain_gate.h"
-#include "sim/deadlock/random.h"
-#include "sim/deadlock/random_job.h"
 
 namespace sluice::deadlock {
 namespace {

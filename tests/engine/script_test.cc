@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
+#include "deadlock/engine_script.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "sim/deadlock/engine_script.h"
 
 namespace sluice::deadlock {
 namespace {

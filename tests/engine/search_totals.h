@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <iostream>
 
+#include "deadlock/job.h"
 #include "gtest/gtest.h"
 #include "job_search.h"
-#include "sim/deadlock/job.h"
 
 namespace sluice::deadlock {
 

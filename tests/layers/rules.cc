@@ -74,7 +74,6 @@ const std::vector<Layer>& Layers() {
         "session/connect"}},
       {"c", {}},
       {"sim", {"engine", "plan"}},
-      {"sim/deadlock", {"engine"}},
   };
   return *kLayers;
 }

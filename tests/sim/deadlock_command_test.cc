@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "deadlock/engine_script.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "main/own_folder.h"
-#include "sim/deadlock/engine_script.h"
 #include "simulate/deadlock.h"
 #include "simulate/interrupt.h"
 

@@ -4,15 +4,15 @@
 #include <iostream>
 #include <string>
 
+#include "deadlock/campaign.h"
+#include "deadlock/engine_script.h"
+#include "deadlock/random.h"
+#include "deadlock/random_job.h"
+#include "deadlock/rules.h"
+#include "deadlock/shrink.h"
+#include "deadlock/world.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "sim/deadlock/campaign.h"
-#include "sim/deadlock/engine_script.h"
-#include "sim/deadlock/random.h"
-#include "sim/deadlock/random_job.h"
-#include "sim/deadlock/rules.h"
-#include "sim/deadlock/shrink.h"
-#include "sim/deadlock/world.h"
 
 namespace sluice::deadlock {
 namespace {

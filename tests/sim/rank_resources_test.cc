@@ -1,15 +1,15 @@
 // What a simulated rank has beside its gate, and how the members of a reduction meet.
-#include "sim/deadlock/rank_resources.h"
+#include "deadlock/rank_resources.h"
 
 #include <cstddef>
 #include <optional>
 #include <vector>
 
+#include "deadlock/exchanges.h"
+#include "deadlock/job.h"
+#include "deadlock/random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "sim/deadlock/exchanges.h"
-#include "sim/deadlock/job.h"
-#include "sim/deadlock/random.h"
 
 namespace sluice::deadlock {
 namespace {

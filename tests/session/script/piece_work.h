@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "deadlock/script_words.h"
 #include "fakes/operations_log.h"
 #include "session/shard/shard_runner.h"
-#include "sim/deadlock/script_words.h"
 
 namespace sluice::session_test {
 

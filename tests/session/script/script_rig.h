@@ -7,11 +7,11 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "deadlock/script_words.h"
 #include "fakes/log_device.h"
 #include "fakes/log_source.h"
 #include "fakes/log_transport.h"
 #include "fakes/operations_log.h"
-#include "sim/deadlock/script_words.h"
 #include "sluice/layout.h"
 
 namespace sluice::session_test {

@@ -7,11 +7,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "deadlock/script_words.h"
 #include "session/script/checkpoint_rig.h"
 #include "session/script/run_rig.h"
 #include "session/script/script_rig.h"
 #include "session/script/shard_rig.h"
-#include "sim/deadlock/script_words.h"
 #include "tensor/check.h"
 
 namespace sluice::session_test {
