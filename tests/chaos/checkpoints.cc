@@ -6,7 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "chaos/transfers.h"
 #include "chaos/values.h"
 #include "sluice/checkpoint.h"
 
@@ -30,8 +29,8 @@ Checkpoints::Checkpoints(Session* session, MemoryWatch* watch, Verdict* verdict,
 Checkpoints::Parts Checkpoints::PartsOf(const json& spec, const char* layout) const {
   Parts parts;
   for (const json& from : spec.at("tensors")) {
-    parts.push_back(PartOf(PlainLayoutOf(from.at(layout)),
-                           from.at("shape").get<std::vector<int64_t>>(), session_->rank()));
+    parts.push_back(PartOf(LayoutOf(from.at(layout)), from.at("shape").get<std::vector<int64_t>>(),
+                           session_->rank()));
   }
   return parts;
 }
@@ -45,7 +44,7 @@ Checkpoints::Tensors Checkpoints::MakeTensors(const json& spec, const char* layo
     tensor.name = from.at("name");
     tensor.shape = from.at("shape").get<std::vector<int64_t>>();
     tensor.dtype = ParseDType(from.at("dtype").get<std::string>()).value();
-    tensor.layout = LayoutOf(PlainLayoutOf(from.at(layout)));
+    tensor.layout = LayoutOf(from.at(layout));
     if (!parts[i].indices.empty()) {
       const int64_t bytes = parts[i].elements() * DTypeBytes(tensor.dtype);
       tensors.pages.emplace_back(watch_, static_cast<size_t>(bytes));

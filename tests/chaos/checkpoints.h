@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "chaos/memory_watch.h"
-#include "chaos/plain_layout.h"
+#include "chaos/transfers.h"
 #include "chaos/verdict.h"
 #include "nlohmann/json.hpp"
 #include "sluice/checkpoint.h"

@@ -65,17 +65,39 @@ int64_t ExtentOf(const TensorView& view) {
 
 }  // namespace
 
-PlainLayout PlainLayoutOf(const json& from) {
-  return {from.at("sizes"), from.at("ranks"), from.at("placements")};
-}
-
-Layout LayoutOf(const PlainLayout& plain) {
+Layout LayoutOf(const json& from) {
   Layout layout;
-  layout.mesh = Mesh::Create(plain.sizes, plain.ranks).value();
-  for (const std::string& text : plain.placements) {
+  layout.mesh = Mesh::Create(from.at("sizes"), from.at("ranks")).value();
+  for (const std::string text : from.at("placements")) {
     layout.placements.push_back(ParsePlacement(text).value());
   }
   return layout;
+}
+
+std::vector<int64_t> Part::shape() const {
+  std::vector<int64_t> shape;
+  for (const auto& along : indices) shape.push_back(static_cast<int64_t>(along.size()));
+  return shape;
+}
+
+int64_t Part::elements() const {
+  if (indices.empty()) return 0;
+  int64_t elements = 1;
+  for (const auto& along : indices) elements *= static_cast<int64_t>(along.size());
+  return elements;
+}
+
+Part PartOf(const Layout& layout, const std::vector<int64_t>& shape, int rank) {
+  Part part;
+  const auto lists = oracle::OwnedLists(layout, shape, rank);
+  if (!lists) return part;
+  part.indices = *lists;
+  const std::vector<int64_t> coordinates = *oracle::Coordinates(layout.mesh, rank);
+  for (size_t m = 0; m < coordinates.size(); ++m) {
+    if (layout.placements[m].kind != Placement::Kind::kPartial) continue;
+    part.contribution = part.contribution * layout.mesh.sizes()[m] + coordinates[m];
+  }
+  return part;
 }
 
 Transfers::Transfers(Session* session, MemoryWatch* watch, Verdict* verdict, const json& specs)
@@ -90,16 +112,19 @@ Transfers::Transfers(Session* session, MemoryWatch* watch, Verdict* verdict, con
       tensor.src_dtype = ParseDType(each.at("src_dtype").get<std::string>()).value();
       tensor.dst_dtype = ParseDType(each.at("dst_dtype").get<std::string>()).value();
       tensor.window = each.at("window");
-      const PlainLayout src = PlainLayoutOf(each.at("src"));
-      const PlainLayout dst = PlainLayoutOf(each.at("dst"));
-      tensor.src = LayoutOf(src);
-      tensor.dst = LayoutOf(dst);
-      compiled->tensors.push_back(
-          {tensor.name, tensor.shape, tensor.src_dtype, tensor.dst_dtype,
-           PartOf(src, tensor.shape, session_->rank()), PartOf(dst, tensor.shape, session_->rank()),
-           ContributionsOf(src),
-           std::min(ExactBelow(tensor.src_dtype), ExactBelow(tensor.dst_dtype)),
-           Mix(std::hash<std::string>()(tensor.name))});
+      tensor.src = LayoutOf(each.at("src"));
+      tensor.dst = LayoutOf(each.at("dst"));
+      Tensor& own = compiled->tensors.emplace_back(
+          Tensor{tensor.name, tensor.shape, tensor.src_dtype, tensor.dst_dtype,
+                 PartOf(tensor.src, tensor.shape, session_->rank()),
+                 PartOf(tensor.dst, tensor.shape, session_->rank())});
+      for (size_t m = 0; m < tensor.src.placements.size(); ++m) {
+        if (tensor.src.placements[m].kind != Placement::Kind::kPartial) continue;
+        own.contributions *= tensor.src.mesh.sizes()[m];
+        own.op = tensor.src.placements[m].op;
+      }
+      own.below = std::min(ExactBelow(tensor.src_dtype), ExactBelow(tensor.dst_dtype));
+      own.salt = Mix(std::hash<std::string>()(tensor.name));
       compiled->spec.tensors.push_back(std::move(tensor));
     }
     compiled_.push_back(std::move(compiled));
@@ -123,12 +148,11 @@ int64_t Transfers::ValueOf(const Tensor& tensor, uint64_t seed, int64_t index,
 
 int64_t Transfers::ResultOf(const Tensor& tensor, uint64_t seed, int64_t index) const {
   int64_t result = ValueOf(tensor, seed, index, 0);
-  for (int64_t k = 1; k < tensor.contributions.count; ++k) {
+  for (int64_t k = 1; k < tensor.contributions; ++k) {
     const int64_t value = ValueOf(tensor, seed, index, k);
-    const std::string& op = tensor.contributions.op;
-    result = op == "sum"   ? result + value
-             : op == "max" ? std::max(result, value)
-                           : std::min(result, value);
+    result = tensor.op == ReduceOp::kSum   ? result + value
+             : tensor.op == ReduceOp::kMax ? std::max(result, value)
+                                           : std::min(result, value);
   }
   return result;
 }

@@ -9,15 +9,23 @@
 #include <vector>
 
 #include "chaos/memory_watch.h"
-#include "chaos/plain_layout.h"
 #include "chaos/verdict.h"
 #include "nlohmann/json.hpp"
+#include "oracle/brute_layout.h"
 #include "sluice/session.h"
 
 namespace sluice::chaos {
 
-PlainLayout PlainLayoutOf(const nlohmann::json& json);
-Layout LayoutOf(const PlainLayout& plain);
+Layout LayoutOf(const nlohmann::json& json);
+
+// One rank's part: the global indices that it owns along each tensor dimension, in local order.
+struct Part {
+  std::vector<oracle::IndexList> indices;  // none: the rank is not in the mesh
+  int64_t contribution = 0;                // which one it holds under Partial placements
+  std::vector<int64_t> shape() const;
+  int64_t elements() const;
+};
+Part PartOf(const Layout& layout, const std::vector<int64_t>& shape, int rank);
 
 class Transfers {
  public:
@@ -41,7 +49,8 @@ class Transfers {
     DType dst_dtype = DType::kF32;
     Part src;
     Part dst;
-    Contributions contributions;
+    int64_t contributions = 1;
+    ReduceOp op = ReduceOp::kSum;
     int64_t below = 1;  // values
     uint64_t salt = 0;  // of the name
   };
