@@ -17,7 +17,7 @@ bool HasReplicas(const Layout& layout) {
   return false;
 }
 
-int NumberOf(const std::string& key, absl::flat_hash_map<std::string, int>* index) {
+int NumberIn(const std::string& key, absl::flat_hash_map<std::string, int>* index) {
   return index->try_emplace(key, static_cast<int>(index->size())).first->second;
 }
 
@@ -30,16 +30,17 @@ TensorClasses::Numbers TensorClasses::Of(const TensorTransfer& tensor) {
   const std::string whole = layouts;
   AppendSlice(tensor.src, &layouts);
   AppendSlice(tensor.dst, &layouts);
-  std::string key = absl::StrCat(NumberOf(layouts, &by_layouts_), ":", DTypeBytes(tensor.src_dtype),
+  std::string key = absl::StrCat(NumberIn(layouts, &by_layouts_), ":", DTypeBytes(tensor.src_dtype),
                                  ":", DTypeBytes(tensor.dst_dtype), ":");
   for (int64_t size : tensor.shape) absl::StrAppend(&key, size, ",");
   const bool parties = IsReduced(tensor) || HasReplicas(tensor.dst);
   // Which ranks share an element does not depend on where it lies.
-  return {NumberOf(key, &by_key_), parties ? NumberOf(whole, &by_party_layouts_) : 0};
+  return {NumberIn(key, &by_key_), parties ? NumberIn(whole, &by_party_layouts_) : 0};
 }
 
 void TensorClasses::AppendLayout(const Layout& layout, std::string* key) {
-  absl::StrAppend(key, "|", MeshNumber(layout.mesh));
+  absl::StrAppend(key, "|", NumberOf(layout.mesh));
+  if (!layout.boxes.empty()) absl::StrAppend(key, ";", NumberOf(layout.boxes));
   for (const Placement& placement : layout.placements) {
     absl::StrAppend(key, ",", PlacementName(placement));
   }
@@ -52,19 +53,28 @@ void TensorClasses::AppendSlice(const Layout& layout, std::string* key) {
   absl::StrAppend(key, absl::StrJoin(layout.whole, ","), "+", absl::StrJoin(layout.offset, ","));
 }
 
-int TensorClasses::MeshNumber(const Mesh& mesh) {
+int TensorClasses::NumberOf(const Mesh& mesh) {
   const auto [known, added] = by_identity_.try_emplace(mesh.identity(), 0);
   if (!added) return known->second;
   meshes_.push_back(mesh);
-  const absl::Span<const int64_t> sizes = mesh.sizes();
-  const absl::Span<const int> ranks = mesh.ranks();
-  const int next = static_cast<int>(by_content_.size());
-  const auto it = by_content_
-                      .try_emplace({std::vector<int64_t>(sizes.begin(), sizes.end()),
-                                    std::vector<int>(ranks.begin(), ranks.end())},
-                                   next)
-                      .first;
-  return known->second = it->second;
+  return known->second = NumberIn(
+             absl::StrCat(absl::StrJoin(mesh.sizes(), ","), ":", absl::StrJoin(mesh.ranks(), ",")),
+             &by_content_);
+}
+
+int TensorClasses::NumberOf(const BoxList& boxes) {
+  const auto [known, added] = by_identity_.try_emplace(boxes.identity(), 0);
+  if (!added) return known->second;
+  lists_.push_back(boxes);
+  std::string key;
+  for (const RankBoxes& of : boxes.ranks()) {
+    absl::StrAppend(&key, "|", of.rank);
+    for (const Box& box : of.boxes) {
+      absl::StrAppend(&key, "/", absl::StrJoin(box.offset, ","), "+",
+                      absl::StrJoin(box.shape, ","));
+    }
+  }
+  return known->second = NumberIn(key, &by_content_);
 }
 
 }  // namespace sluice

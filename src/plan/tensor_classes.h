@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -22,16 +21,20 @@ class TensorClasses {
   };
   Numbers Of(const TensorTransfer& tensor);
 
+  // Text that is equal for equal layouts, slices aside; and that of their slices.
+  void AppendLayout(const Layout& layout, std::string* key);
+  static void AppendSlice(const Layout& layout, std::string* key);
+
  private:
   using Index = absl::flat_hash_map<std::string, int>;
 
-  void AppendLayout(const Layout& layout, std::string* key);
-  static void AppendSlice(const Layout& layout, std::string* key);
-  int MeshNumber(const Mesh& mesh);
+  int NumberOf(const Mesh& mesh);
+  int NumberOf(const BoxList& boxes);
 
   absl::flat_hash_map<const void*, int> by_identity_;
-  absl::flat_hash_map<std::pair<std::vector<int64_t>, std::vector<int>>, int> by_content_;
-  std::vector<Mesh> meshes_;  // keeps identities from being used again
+  std::vector<Mesh> meshes_;  // keep identities from being used again
+  std::vector<BoxList> lists_;
+  Index by_content_;
   Index by_layouts_;
   Index by_party_layouts_;
   Index by_key_;

@@ -9,12 +9,10 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <vector>
 
 #include "absl/types/span.h"
-#include "mesh/partition.h"
 #include "plan/bucket.h"
 #include "sluice/layout.h"
 #include "tensor/stretch.h"
@@ -50,7 +48,7 @@ struct CheckpointPart {
   int first_dim = 0;       // dimensions of the tensor before this one are fixed
   int dims = 1;            // from first_dim on; the arrays below begin with it
   // Stretches along each dimension, between the positions in the box and in the part: from the box
-  // in kLoad, to it in kSave. Valid as long as the CheckpointParts.
+  // in kLoad, to it in kSave. Valid as long as the CheckpointParts and the plan.
   std::array<absl::Span<const Stretch>, kMaxTensorDims> runs;
   std::array<int64_t, kMaxTensorDims> extent{};    // of the part, elements
   std::array<int64_t, kMaxTensorDims> box_size{};  // of the box, elements
@@ -64,8 +62,10 @@ struct CheckpointPart {
 
 struct CheckpointParts {
   std::vector<CheckpointPart> parts;
-  std::vector<Stretch> cut_runs;  // of the cut dimension; with boxes, of those behind it, too
+  std::vector<Stretch> runs;  // of parts of tensors that lie in boxes
 };
+
+class CheckpointPieces;
 
 class CheckpointPlan {
  public:
@@ -103,33 +103,14 @@ class CheckpointPlan {
   static constexpr int64_t kBoxesMax = int64_t{1} << (kWindowBits + kRoundBits);
 
  private:
-  struct TensorClass;
   struct Tensor {
-    const TensorClass* of = nullptr;
+    const CheckpointPieces* of = nullptr;
     int64_t first_box = 0;  // of all boxes
-    int64_t turn = 0;       // of the class's boxes: rotates who is the file rank
+    int64_t turn = 0;       // of the first box: rotates who is the file rank
   };
-  // Who is the file rank of a box, among the regions that meet it and their replicas.
-  struct Choice {
-    int64_t region = 0;  // row-major over the parts of the cut dimension and of those behind it
-    int64_t replica = 0;
-    int64_t members = 0;
-  };
-
-  const TensorClass* ClassOf(const CheckpointPlanTensor& tensor, int64_t piece_bytes, int rank);
-  Choice ChoiceOf(const Tensor& tensor, int64_t box) const;
-  int RankOf(const Tensor& tensor, int64_t box, int64_t region, int64_t replica) const;
-  void AppendPart(const Tensor& tensor, int64_t box, int64_t region, CheckpointParts* parts) const;
-  void Bind(const TensorClass& of, CheckpointParts* parts) const;
-  // All but who reads or writes it.
-  void Place(const Tensor& tensor, int64_t box, CheckpointPiece* piece) const;
-  // The same where there are boxes.
-  bool FillBoxPiece(const Tensor& tensor, int64_t box, CheckpointPiece* piece) const;
-  void AppendCellParts(const CheckpointPiece& piece, bool own, CheckpointParts* parts) const;
 
   const CheckpointFlow flow_;
-  const int rank_;
-  std::vector<std::unique_ptr<TensorClass>> classes_;
+  std::vector<std::unique_ptr<CheckpointPieces>> classes_;  // tensors of one shape and layout
   std::vector<Tensor> tensors_;
   int64_t boxes_ = 0;
   int64_t box_bytes_max_ = 0;
