@@ -1,11 +1,10 @@
 // Shares of ports, against the definition and by hand.
-#include "sim/flow_network.h"
-
 #include <algorithm>
 #include <random>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "sim/flow_network.h"
 #include "sim/fluid_oracle.h"
 
 namespace sluice::sim {
