@@ -8,6 +8,7 @@
 
 #include "checkpoint/checkpoint_dir.h"
 #include "gtest/gtest.h"
+#include "oracle/make_layout.h"
 #include "session/heap_bytes.h"
 #include "sluice/session.h"
 
@@ -23,14 +24,11 @@ using session_test::Side;
 // 65,536 pieces of 64 bytes: to all ranks from a file, and from parts of all ranks to a file.
 std::vector<TensorTransfer> OneTensor(int ranks) {
   constexpr int64_t kElements = 1 << 20;
-  std::vector<int> list;
-  for (int rank = 0; rank < ranks; ++rank) list.push_back(rank);
-  const Mesh mesh = *Mesh::Create({ranks}, list);
   TensorTransfer tensor;
   tensor.name = "w";
   tensor.shape = {16, kElements / 16};
-  tensor.src = {mesh, {Placement::Shard(1)}};
-  tensor.dst = {mesh, {Placement::Replicate()}};
+  tensor.src = oracle::MakeLayout(ranks, "S(1)");
+  tensor.dst = oracle::MakeLayout(ranks, "R");
   return {tensor};
 }
 

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "checkpoint/checkpoint_dir.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "oracle/make_layout.h"
 #include "sluice/checkpoint.h"
 #include "sluice/session.h"
 
@@ -24,23 +24,18 @@ using checkpoint_test::CheckpointDir;
 using checkpoint_test::kRound;
 using checkpoint_test::RankTensors;
 using checkpoint_test::WithSessions;
+using oracle::MakeLayout;
 using session_test::Side;
 using testing::HasSubstr;
 
-Layout OfRanks(int ranks, const Placement& placement) {
-  std::vector<int> list(static_cast<size_t>(ranks));
-  std::iota(list.begin(), list.end(), 0);
-  return {*Mesh::Create({ranks}, list), {placement}};
-}
-
 // Whole pieces, pieces that end with a tensor, rows in two directions, and a cast.
 std::vector<TensorTransfer> LargeTensors(int ranks) {
-  const Layout src = OfRanks(1, Placement::Replicate());
-  const Layout rows = OfRanks(ranks, Placement::Shard(0));
-  const Layout columns = OfRanks(ranks, Placement::Shard(1));
+  const Layout src = MakeLayout(1, "R");
+  const Layout rows = MakeLayout(ranks, "S(0)");
+  const Layout columns = MakeLayout(ranks, "S(1)");
   return {{"rows", {2048, 1031}, DType::kF32, DType::kF32, src, rows},
           {"columns", {1031, 2048}, DType::kBF16, DType::kBF16, src, columns},
-          {"small", {7}, DType::kU8, DType::kU8, src, OfRanks(ranks, Placement::Replicate())},
+          {"small", {7}, DType::kU8, DType::kU8, src, MakeLayout(ranks, "R")},
           {"cast", {1500, 1000}, DType::kBF16, DType::kF32, src, rows}};
 }
 
@@ -88,7 +83,7 @@ void CutTheFile(int, siginfo_t* info, void*) {
 }
 
 TEST(MappedLoadTest, AFileThatIsCutWhileItIsCopiedIsAnError) {
-  const Layout own = OfRanks(1, Placement::Replicate());
+  const Layout own = MakeLayout(1, "R");
   const std::vector<TensorTransfer> tensors = {
       {"a", {100, 1000}, DType::kF32, DType::kF32, own, own}};
   const CheckpointDir dir;

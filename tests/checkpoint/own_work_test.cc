@@ -20,6 +20,7 @@
 #include "checkpoint/file_calls.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "oracle/make_layout.h"
 #include "session/world.h"
 #include "sluice/session.h"
 
@@ -31,6 +32,7 @@ using checkpoint_test::FileCall;
 using checkpoint_test::FileCalls;
 using checkpoint_test::kRound;
 using checkpoint_test::RankTensors;
+using oracle::MakeLayout;
 using session_test::Side;
 
 constexpr absl::Duration kTimeout = absl::Seconds(2);
@@ -66,12 +68,8 @@ TensorTransfer Tensor(const std::string& name, const Layout& src, const Layout& 
   return {name, {64, 32}, DType::kF32, DType::kF32, src, dst};
 }
 
-Layout Over(const std::vector<int>& ranks, const Placement& placement) {
-  return {*Mesh::Create({static_cast<int64_t>(ranks.size())}, ranks), {placement}};
-}
-
 TEST(OwnWorkTest, ASlowCommitAndSlowHeadersCountAgainstNobody) {
-  const Layout rows = Over({0, 1, 2}, Placement::Shard(0));
+  const Layout rows = MakeLayout({3}, {0, 1, 2}, "S(0)");
   const std::vector<TensorTransfer> tensors = {Tensor("a", rows, rows), Tensor("b", rows, rows)};
   const CheckpointDir dir;
   const std::string place = dir.path() + "/checkpoint";
@@ -113,7 +111,7 @@ TEST(OwnWorkTest, ASlowCommitAndSlowHeadersCountAgainstNobody) {
 
 // The session's thread drives streams meanwhile.
 TEST(OwnWorkTest, WhatAFailedSaveLeavesIsRemovedOnAThreadOfItsOwn) {
-  const Layout rows = Over({0, 1}, Placement::Shard(0));
+  const Layout rows = MakeLayout({2}, {0, 1}, "S(0)");
   const std::vector<TensorTransfer> tensors = {Tensor("a", rows, rows), Tensor("b", rows, rows)};
   const CheckpointDir dir;
   const std::string place = dir.path() + "/checkpoint";
@@ -148,10 +146,9 @@ TEST(OwnWorkTest, WhatAFailedSaveLeavesIsRemovedOnAThreadOfItsOwn) {
 
 TEST(OwnWorkTest, ARankWithNothingToDoIsNotLateWhileAnotherOneMoves) {
   // Rank 1 is busy with a tensor of its own, and rank 0 waits for its part in the next one.
-  const Layout both = Over({0, 1}, Placement::Shard(0));
-  const std::vector<TensorTransfer> tensors = {
-      Tensor("a", both, Over({1}, Placement::Replicate())),
-      Tensor("b", both, Over({0, 1}, Placement::Replicate()))};
+  const Layout both = MakeLayout({2}, {0, 1}, "S(0)");
+  const std::vector<TensorTransfer> tensors = {Tensor("a", both, MakeLayout({1}, {1}, "R")),
+                                               Tensor("b", both, MakeLayout({2}, {0, 1}, "R"))};
   const CheckpointDir dir;
   WithShortPatience(2, [&](int rank, Session* session, const CheckpointOptions& options) {
     const RankTensors mine(tensors, Side::kSource, rank, 1);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "oracle/brute_layout.h"
+#include "oracle/make_layout.h"
 #include "oracle/random_layout.h"
 #include "plan/shard/checkpoint_plan.h"
 
@@ -18,6 +19,7 @@ namespace {
 
 using oracle::Dice;
 using oracle::IndexList;
+using oracle::MakeLayout;
 
 struct Job {
   std::vector<CheckpointPlanTensor> tensors;
@@ -30,8 +32,6 @@ Job RandomJob(uint64_t seed) {
   Job job;
   job.ranks = static_cast<int>(dice.Between(1, 9));
   job.piece_bytes = dice.Pick<int64_t>({1, 64, 200, 1000, 4096});
-  std::vector<int> ranks;
-  for (int r = 0; r < job.ranks; ++r) ranks.push_back(r);
   const int64_t count = dice.Between(1, 4);
   for (int64_t t = 0; t < count; ++t) {
     if (t > 0 && dice.Chance(30)) {
@@ -41,10 +41,8 @@ Job RandomJob(uint64_t seed) {
     CheckpointPlanTensor tensor;
     tensor.shape = oracle::RandomShape(&dice, 4, 500);
     tensor.element_bytes = dice.Pick<int64_t>({1, 2, 4});
-    tensor.layout.mesh = oracle::RandomMesh(&dice, ranks);
-    tensor.layout.placements =
-        oracle::RandomPlacements(&dice, tensor.layout.mesh, static_cast<int>(tensor.shape.size()));
-    tensor.layout.order = oracle::RandomOrder(&dice, tensor.layout.mesh);
+    tensor.layout = oracle::RandomLayout(&dice, oracle::RankRange(0, job.ranks),
+                                         static_cast<int>(tensor.shape.size()));
     job.tensors.push_back(std::move(tensor));
   }
   return job;
@@ -54,13 +52,11 @@ Job RandomJob(uint64_t seed) {
 Job RandomBoxJob(uint64_t seed, CheckpointFlow flow) {
   Job job = RandomJob(seed);
   Dice dice(seed + 9000);
-  std::vector<int> ranks;
-  for (int r = 0; r < job.ranks; ++r) ranks.push_back(r);
   for (CheckpointPlanTensor& tensor : job.tensors) {
     if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end()) continue;
     tensor.layout = {};
-    tensor.layout.boxes =
-        oracle::RandomBoxes(&dice, tensor.shape, ranks, flow == CheckpointFlow::kSave);
+    tensor.layout.boxes = oracle::RandomBoxes(&dice, tensor.shape, oracle::RankRange(0, job.ranks),
+                                              flow == CheckpointFlow::kSave);
   }
   // A class of several tensors, with lists that are equal but not one.
   CheckpointPlanTensor again = job.tensors.front();
@@ -319,14 +315,6 @@ TEST(CheckpointPlanTest, EqualMeshesNeedNotBeOne) {
   for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(a[i].file_rank, b[i].file_rank) << i;
 }
 
-Layout LayoutOf(std::vector<int64_t> sizes, absl::string_view placements) {
-  int64_t ranks = 1;
-  for (const int64_t size : sizes) ranks *= size;
-  std::vector<int> list;
-  for (int r = 0; r < ranks; ++r) list.push_back(r);
-  return {*Mesh::Create(std::move(sizes), std::move(list)), *ParsePlacements(placements)};
-}
-
 // The most and the least bytes of files that a rank has.
 std::pair<int64_t, int64_t> FileBytes(const std::vector<CheckpointPlanTensor>& tensors,
                                       int64_t piece_bytes, int ranks) {
@@ -344,21 +332,22 @@ std::pair<int64_t, int64_t> FileBytes(const std::vector<CheckpointPlanTensor>& t
 
 TEST(CheckpointPlanTest, AllRanksReadAlike) {
   for (const char* placements : {"R,S(0)", "S(0),R", "R,R", "S(0),S(1)", "R,S(1)", "S(1),S(0)"}) {
-    const Layout layout = LayoutOf({4, 4}, placements);
+    const Layout layout = MakeLayout({4, 4}, oracle::RankRange(0, 16), placements);
     const std::vector<CheckpointPlanTensor> tensors(16, {{256, 256}, 2, layout});
     const auto [most, least] = FileBytes(tensors, 8192, 16);
     EXPECT_LE(most, least + least / 8) << placements;
   }
   // Many tensors of one box each, as norms are.
-  const std::vector<CheckpointPlanTensor> small(256, {{128}, 2, LayoutOf({4, 4}, "R,R")});
+  const std::vector<CheckpointPlanTensor> small(
+      256, {{128}, 2, MakeLayout({4, 4}, oracle::RankRange(0, 16), "R,R")});
   const auto [most, least] = FileBytes(small, 8192, 16);
   EXPECT_EQ(most, least);
 }
 
 // 512 ranks, 1000 tensors, 160 GB: arithmetic alone.
 TEST(CheckpointPlanTest, ALargeJobIsPlannedByEachRankForItself) {
-  const Layout dense = LayoutOf({64, 8}, "S(0),S(1)");
-  const Layout norm = LayoutOf({64, 8}, "R,R");
+  const Layout dense = MakeLayout({64, 8}, oracle::RankRange(0, 512), "S(0),S(1)");
+  const Layout norm = MakeLayout({64, 8}, oracle::RankRange(0, 512), "R,R");
   std::vector<CheckpointPlanTensor> tensors;
   for (int layer = 0; layer < 500; ++layer) {
     tensors.push_back({{16384, 10240}, 2, dense});

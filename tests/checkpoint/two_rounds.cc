@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "checkpoint/checkpoint_dir.h"
+#include "oracle/make_layout.h"
 #include "sluice/session.h"
 
 namespace sluice::checkpoint_test {
@@ -24,9 +25,7 @@ struct Local {
   std::vector<CheckpointTensor> tensors;
 
   explicit Local(int ranks) {
-    std::vector<int> list;
-    for (int rank = 0; rank < ranks; ++rank) list.push_back(rank);
-    const Layout layout = {*Mesh::Create({ranks}, list), {Placement::Shard(1)}};
+    const Layout layout = oracle::MakeLayout(ranks, "S(1)");
     const int64_t columns = kColumns / ranks;
     memory.resize(kTensors, std::vector<float>(static_cast<size_t>(kRows * columns), -1));
     for (int t = 0; t < kTensors; ++t) {

@@ -1,12 +1,12 @@
 // Ownership of thousands of random layouts against explicit index lists.
 #include <cstdint>
-#include <numeric>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "oracle/brute_layout.h"
+#include "oracle/make_layout.h"
 #include "oracle/random_layout.h"
 #include "sluice/layout.h"
 
@@ -88,14 +88,9 @@ TEST(LayoutRandomTest, OwnershipEqualsTheOracle) {
   Coverage coverage;
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     oracle::Dice dice(seed);
-    std::vector<int> ranks(kJobRanks);
-    std::iota(ranks.begin(), ranks.end(), 0);
     const std::vector<int64_t> shape = oracle::RandomShape(&dice, 8, 100000);
-    Layout layout;
-    layout.mesh = oracle::RandomMesh(&dice, ranks);
-    layout.placements =
-        oracle::RandomPlacements(&dice, layout.mesh, static_cast<int>(shape.size()));
-    layout.order = oracle::RandomOrder(&dice, layout.mesh);
+    const Layout layout = oracle::RandomLayout(&dice, oracle::RankRange(0, kJobRanks),
+                                               static_cast<int>(shape.size()));
     SCOPED_TRACE(absl::StrCat("seed ", seed, ": ", oracle::Describe(layout, shape)));
     ASSERT_TRUE(ValidateLayout(layout, shape).ok()) << ValidateLayout(layout, shape);
     for (const int rank : layout.mesh.ranks()) {
@@ -117,14 +112,9 @@ TEST(LayoutRandomTest, OwnershipEqualsTheOracle) {
 TEST(LayoutRandomTest, OwnedElementsAddUpToElementsTimesReplicas) {
   for (uint64_t seed = 0; seed < 500; ++seed) {
     oracle::Dice dice(seed + 1000000);
-    std::vector<int> ranks(12);
-    std::iota(ranks.begin(), ranks.end(), 0);
     const std::vector<int64_t> shape = oracle::RandomShape(&dice, 3, 500);
-    Layout layout;
-    layout.mesh = oracle::RandomMesh(&dice, ranks);
-    layout.placements =
-        oracle::RandomPlacements(&dice, layout.mesh, static_cast<int>(shape.size()));
-    layout.order = oracle::RandomOrder(&dice, layout.mesh);
+    const Layout layout =
+        oracle::RandomLayout(&dice, oracle::RankRange(0, 12), static_cast<int>(shape.size()));
     SCOPED_TRACE(absl::StrCat("seed ", seed, ": ", oracle::Describe(layout, shape)));
     int64_t replicas = 1;
     for (size_t m = 0; m < layout.placements.size(); ++m) {

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "oracle/brute_layout.h"
+#include "oracle/make_layout.h"
 #include "sluice/tensor.h"
 
 namespace sluice {
@@ -29,8 +29,7 @@ Mesh MakeMesh(std::vector<int64_t> sizes, std::vector<int> ranks = {}) {
   if (ranks.empty()) {
     int64_t product = 1;
     for (const int64_t size : sizes) product *= size;
-    ranks.resize(static_cast<size_t>(product));
-    std::iota(ranks.begin(), ranks.end(), 0);
+    ranks = oracle::RankRange(0, static_cast<int>(product));
   }
   auto mesh = Mesh::Create(std::move(sizes), std::move(ranks));
   EXPECT_TRUE(mesh.ok()) << mesh.status();

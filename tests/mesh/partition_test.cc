@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "oracle/brute_layout.h"
+#include "oracle/make_layout.h"
 #include "oracle/random_layout.h"
 #include "sluice/layout.h"
 
@@ -21,12 +22,7 @@ using ::testing::IsEmpty;
 
 // A random layout with contributions, over the ranks 0, 1, ..
 Layout RandomLayout(Dice* dice, int dims) {
-  std::vector<int> ranks(60);
-  for (size_t i = 0; i < ranks.size(); ++i) ranks[i] = static_cast<int>(i);
-  Layout layout;
-  layout.mesh = oracle::RandomMesh(dice, ranks);
-  layout.placements = oracle::RandomPlacements(dice, layout.mesh, dims);
-  layout.order = oracle::RandomOrder(dice, layout.mesh);
+  Layout layout = oracle::RandomLayout(dice, oracle::RankRange(0, 60), dims);
   for (Placement& placement : layout.placements) {
     if (dice->Chance(40)) {
       placement = Placement::Partial(dice->Pick<ReduceOp>({ReduceOp::kSum, ReduceOp::kMin}));

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "mesh/axis.h"
 #include "mesh/partition.h"
 #include "oracle/brute_layout.h"
+#include "oracle/make_layout.h"
 #include "oracle/random_layout.h"
 #include "sluice/layout.h"
 #include "tensor/interval.h"
@@ -69,21 +69,12 @@ void ExpectSplitEqualsOracle(const Layout& layout, const std::vector<int64_t>& s
   ASSERT_EQ(by_part, expected);
 }
 
-Layout RandomLayout(oracle::Dice* dice, int ranks, int tensor_dims) {
-  std::vector<int> all(static_cast<size_t>(ranks));
-  std::iota(all.begin(), all.end(), 0);
-  Layout layout;
-  layout.mesh = oracle::RandomMesh(dice, all);
-  layout.placements = oracle::RandomPlacements(dice, layout.mesh, tensor_dims);
-  layout.order = oracle::RandomOrder(dice, layout.mesh);
-  return layout;
-}
-
 TEST(SplitByPartTest, RandomQueriesEqualTheOracle) {
   for (uint64_t seed = 0; seed < 4000; ++seed) {
     oracle::Dice dice(seed);
     const std::vector<int64_t> shape = oracle::RandomShape(&dice, 2, 2000);
-    const Layout layout = RandomLayout(&dice, 30, static_cast<int>(shape.size()));
+    const Layout layout =
+        oracle::RandomLayout(&dice, oracle::RankRange(0, 30), static_cast<int>(shape.size()));
     const auto d = static_cast<size_t>(dice.Between(0, static_cast<int64_t>(shape.size()) - 1));
     SCOPED_TRACE(absl::StrCat("seed ", seed, ": ", oracle::Describe(layout, shape)));
     ExpectSplitEqualsOracle(layout, shape, d, RandomQuery(&dice, shape[d]));
@@ -95,7 +86,7 @@ TEST(PartitionTest, PartsAndReplicaNameEachPositionOnce) {
   for (uint64_t seed = 0; seed < 1000; ++seed) {
     oracle::Dice dice(seed);
     const int dims = static_cast<int>(dice.Between(1, 8));
-    const Layout layout = RandomLayout(&dice, 60, dims);
+    const Layout layout = oracle::RandomLayout(&dice, oracle::RankRange(0, 60), dims);
     const std::vector<int64_t> shape(static_cast<size_t>(dims), 4);
     SCOPED_TRACE(absl::StrCat("seed ", seed, ": ", oracle::Describe(layout, shape)));
     const Partition partition(layout, dims);

@@ -89,6 +89,24 @@ std::vector<int> RandomOrder(Dice* dice, const Mesh& mesh) {
   return order;
 }
 
+Layout RandomLayout(Dice* dice, std::vector<int> ranks, int tensor_dims) {
+  Layout layout;
+  layout.mesh = RandomMesh(dice, std::move(ranks));
+  layout.placements = RandomPlacements(dice, layout.mesh, tensor_dims);
+  layout.order = RandomOrder(dice, layout.mesh);
+  return layout;
+}
+
+const std::vector<DType>& AllDTypes() {
+  static const auto* const kAll = new std::vector<DType>{
+      DType::kF64,    DType::kF32,      DType::kF16,  DType::kBF16,       DType::kF8E4M3,
+      DType::kF8E5M2, DType::kI64,      DType::kI32,  DType::kI8,         DType::kU8,
+      DType::kI16,    DType::kU16,      DType::kU32,  DType::kU64,        DType::kBool,
+      DType::kF8E8M0, DType::kF4E2M1x2, DType::kI4x2, DType::kF8E4M3Fnuz, DType::kF8E5M2Fnuz,
+      DType::kC64,    DType::kC128};
+  return *kAll;
+}
+
 void RandomSlice(Dice* dice, absl::Span<const int64_t> shape, Layout* layout) {
   if (dice->Chance(70)) return;
   for (const int64_t size : shape) {

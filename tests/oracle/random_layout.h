@@ -9,6 +9,7 @@
 
 #include "absl/types/span.h"
 #include "sluice/layout.h"
+#include "sluice/tensor.h"
 
 namespace sluice::oracle {
 
@@ -42,6 +43,12 @@ std::vector<Placement> RandomPlacements(Dice* dice, const Mesh& mesh, int tensor
 
 // An order in which its dimensions are visited, any permutation; or none.
 std::vector<int> RandomOrder(Dice* dice, const Mesh& mesh);
+
+// All three, one after another.
+Layout RandomLayout(Dice* dice, std::vector<int> ranks, int tensor_dims);
+
+// In the order of the enumeration.
+const std::vector<DType>& AllDTypes();
 
 // Makes `layout` that of a slice, of shape `shape`, of a larger tensor; or leaves it.
 void RandomSlice(Dice* dice, absl::Span<const int64_t> shape, Layout* layout);

@@ -2,14 +2,12 @@
 #include "plan/job.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "oracle/random_layout.h"
 #include "tensor/cast.h"
-#include "tensor/check.h"
 
 namespace sluice::oracle {
 namespace {
@@ -53,16 +51,6 @@ int64_t RandomBucketBytes(Dice* dice) {
     default:
       return int64_t{8} << 20;
   }
-}
-
-const std::vector<DType>& AllDTypes() {
-  static const auto* const kAll = new std::vector<DType>{
-      DType::kF64,    DType::kF32,      DType::kF16,  DType::kBF16,       DType::kF8E4M3,
-      DType::kF8E5M2, DType::kI64,      DType::kI32,  DType::kI8,         DType::kU8,
-      DType::kI16,    DType::kU16,      DType::kU32,  DType::kU64,        DType::kBool,
-      DType::kF8E8M0, DType::kF4E2M1x2, DType::kI4x2, DType::kF8E4M3Fnuz, DType::kF8E5M2Fnuz,
-      DType::kC64,    DType::kC128};
-  return *kAll;
 }
 
 // Equal ones mostly; else two floating ones.
@@ -249,23 +237,9 @@ std::string Describe(const Job& job) {
   return text;
 }
 
-Layout MakeLayout(std::vector<int64_t> sizes, std::vector<int> ranks, const char* placements) {
-  absl::StatusOr<Mesh> mesh = Mesh::Create(std::move(sizes), std::move(ranks));
-  SLUICE_CHECK(mesh.ok(), "the mesh of a test");
-  absl::StatusOr<std::vector<Placement>> parsed = ParsePlacements(placements);
-  SLUICE_CHECK(parsed.ok(), "the placements of a test");
-  return {*std::move(mesh), *std::move(parsed)};
-}
-
 TensorTransfer MakeTensor(std::string name, std::vector<int64_t> shape, DType dtype, Layout src,
                           Layout dst) {
   return {std::move(name), std::move(shape), dtype, dtype, std::move(src), std::move(dst), 0};
-}
-
-std::vector<int> RankRange(int first, int count) {
-  std::vector<int> ranks(static_cast<size_t>(count));
-  std::iota(ranks.begin(), ranks.end(), first);
-  return ranks;
 }
 
 }  // namespace sluice::oracle

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "oracle/make_layout.h"
 #include "plan/plan.h"
 #include "sluice/layout.h"
 #include "sluice/tensor.h"
@@ -46,11 +47,9 @@ absl::StatusOr<std::vector<Plan>> PlanAllRanks(const Job& job);
 // The whole job in words, for traces.
 std::string Describe(const Job& job);
 
-// For jobs by hand; abort on bad input.
-Layout MakeLayout(std::vector<int64_t> sizes, std::vector<int> ranks, const char* placements);
+// For jobs by hand.
 TensorTransfer MakeTensor(std::string name, std::vector<int64_t> shape, DType dtype, Layout src,
                           Layout dst);
-std::vector<int> RankRange(int first, int count);
 
 }  // namespace sluice::oracle
 

@@ -2,13 +2,11 @@
 #include "session/specs.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "oracle/random_layout.h"
 #include "tensor/cast.h"
-#include "tensor/check.h"
 
 namespace sluice::session_test {
 namespace {
@@ -23,21 +21,12 @@ Layout RandomLayout(oracle::Dice* dice, int size, int dims) {
     dice->Shuffle(&ranks);
     ranks.resize(static_cast<size_t>(dice->Between(1, size)));
   }
-  Layout layout;
-  layout.mesh = oracle::RandomMesh(dice, std::move(ranks));
-  layout.placements = oracle::RandomPlacements(dice, layout.mesh, dims);
-  layout.order = oracle::RandomOrder(dice, layout.mesh);
-  return layout;
+  return oracle::RandomLayout(dice, std::move(ranks), dims);
 }
 
 // Equal ones, or any pair of floating ones.
 void PickDTypes(oracle::Dice* dice, TensorTransfer* tensor) {
-  const std::vector<DType> all = {
-      DType::kF64,    DType::kF32,      DType::kF16,  DType::kBF16,       DType::kF8E4M3,
-      DType::kF8E5M2, DType::kI64,      DType::kI32,  DType::kI8,         DType::kU8,
-      DType::kI16,    DType::kU16,      DType::kU32,  DType::kU64,        DType::kBool,
-      DType::kF8E8M0, DType::kF4E2M1x2, DType::kI4x2, DType::kF8E4M3Fnuz, DType::kF8E5M2Fnuz,
-      DType::kC64,    DType::kC128};
+  const std::vector<DType>& all = oracle::AllDTypes();
   const std::vector<DType> floats(all.begin(), all.begin() + 6);
   if (dice->Chance(50)) {
     tensor->src_dtype = dice->Pick(floats);
@@ -78,20 +67,6 @@ TensorTransfer RandomTensor(oracle::Dice* dice, int size, int64_t bucket_bytes) 
 }
 
 }  // namespace
-
-Layout MakeLayout(std::vector<int64_t> sizes, std::vector<int> ranks,
-                  absl::string_view placements) {
-  auto mesh = Mesh::Create(std::move(sizes), std::move(ranks));
-  auto parsed = ParsePlacements(placements);
-  SLUICE_CHECK(mesh.ok() && parsed.ok(), "a test's layout must be valid");
-  return {*std::move(mesh), *std::move(parsed)};
-}
-
-std::vector<int> Ranks(int begin, int end) {
-  std::vector<int> ranks(static_cast<size_t>(end - begin));
-  std::iota(ranks.begin(), ranks.end(), begin);
-  return ranks;
-}
 
 TransferSpec Ring(int size, int64_t rows) {
   std::vector<int> next = Ranks(1, size);

@@ -5,17 +5,16 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/strings/string_view.h"
+#include "oracle/make_layout.h"
 #include "sluice/session.h"
 #include "sluice/transfer.h"
 
 namespace sluice::session_test {
 
-// A valid layout; `placements` as ParsePlacements reads them.
-Layout MakeLayout(std::vector<int64_t> sizes, std::vector<int> ranks, absl::string_view placements);
+using oracle::MakeLayout;
 
 // begin, begin + 1, ... end - 1.
-std::vector<int> Ranks(int begin, int end);
+inline std::vector<int> Ranks(int begin, int end) { return oracle::RankRange(begin, end - begin); }
 
 // One f64 tensor of `rows` rows of 1024 elements (8 KiB) per rank, cut by rows, of which each rank
 // sends all it has to the next rank.

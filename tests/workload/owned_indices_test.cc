@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "oracle/brute_layout.h"
+#include "oracle/make_layout.h"
 #include "oracle/random_layout.h"
 #include "workload/make_layout.h"
 
@@ -88,21 +88,13 @@ void ExpectAsTheLibrarySays(const Layout& layout, const std::vector<int64_t>& sh
   }
 }
 
-Layout RandomLayout(oracle::Dice* dice, size_t dims) {
-  std::vector<int> ranks(static_cast<size_t>(dice->Between(1, 40)));
-  std::iota(ranks.begin(), ranks.end(), 3);
-  Layout layout;
-  layout.mesh = oracle::RandomMesh(dice, ranks);
-  layout.placements = oracle::RandomPlacements(dice, layout.mesh, static_cast<int>(dims));
-  layout.order = oracle::RandomOrder(dice, layout.mesh);
-  return layout;
-}
-
 TEST(OwnedIndices, AreThoseOfTheListsAndOfTheLibraryForRandomLayouts) {
   for (uint64_t seed = 0; seed < 1500; ++seed) {
     oracle::Dice dice(seed);
     const std::vector<int64_t> shape = oracle::RandomShape(&dice, 3, 400);
-    const Layout layout = RandomLayout(&dice, shape.size());
+    const auto ranks = static_cast<int>(dice.Between(1, 40));
+    const Layout layout =
+        oracle::RandomLayout(&dice, oracle::RankRange(3, ranks), static_cast<int>(shape.size()));
     const int rank = static_cast<int>(dice.Between(2, 44));  // now and then outside the mesh
     ExpectAsListed(layout, shape, rank);
     ExpectAsTheLibrarySays(layout, shape, rank);
