@@ -1,17 +1,12 @@
 // Runs scripts/*.txt: commands to an engine and the answers they must get.
-// With SLUICE_REWRITE_SCRIPTS=1 in the environment the answers are written instead of compared.
-#include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_replace.h"
 #include "deadlock/engine_script.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "main/script_files.h"
 
 namespace sluice::deadlock {
 namespace {
@@ -19,41 +14,17 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
-std::vector<fs::path> Scripts() {
-  std::vector<fs::path> paths;
-  for (const fs::directory_entry& entry : fs::directory_iterator(SLUICE_ENGINE_SCRIPTS)) {
-    if (entry.path().extension() == ".txt") paths.push_back(entry.path());
-  }
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
-
-std::string Read(const fs::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 class EngineScript : public ::testing::TestWithParam<fs::path> {};
 
-TEST_P(EngineScript, AnswersAsWritten) {
-  const std::string expected = Read(GetParam());
-  const std::string actual = RunEngineScript(expected);
-  if (std::getenv("SLUICE_REWRITE_SCRIPTS") != nullptr) {
-    std::ofstream(GetParam()) << actual;
-  } else {
-    EXPECT_EQ(actual, expected) << "in " << GetParam();
-  }
-}
+TEST_P(EngineScript, AnswersAsWritten) { ExpectAnswers(GetParam(), RunEngineScript); }
 
-INSTANTIATE_TEST_SUITE_P(All, EngineScript, ::testing::ValuesIn(Scripts()),
+INSTANTIATE_TEST_SUITE_P(All, EngineScript, ::testing::ValuesIn(ScriptsIn(SLUICE_ENGINE_SCRIPTS)),
                          [](const auto& script) { return script.param.stem().string(); });
 
 // The smallest job that was found to stall under a plain semaphore: the same script, told to real
 // engines, ends with all buckets finished.
 TEST(EngineScriptLanguage, WhatStallsASemaphoreDoesNotStallTheEngine) {
-  const std::string plain = Read(fs::path(SLUICE_ENGINE_SCRIPTS) / "stalled_plain.txt");
+  const std::string plain = FileText(fs::path(SLUICE_ENGINE_SCRIPTS) / "stalled_plain.txt");
   EXPECT_THAT(RunEngineScript(plain), HasSubstr("> settle\nstalled\n"));
   for (const char* rule : {"rule=escape", "rule=ordered"}) {
     EXPECT_THAT(RunEngineScript(absl::StrReplaceAll(plain, {{"rule=plain", rule}})),

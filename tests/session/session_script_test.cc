@@ -1,52 +1,21 @@
 // Runs scripts/*.txt: events for a session's machines, and what these must do then.
-// With SLUICE_REWRITE_SCRIPTS=1 in the environment the answers are written instead of compared.
 #include "session/script/session_script.h"
 
-#include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
+#include "main/script_files.h"
 
 namespace sluice::session_test {
 namespace {
 
-namespace fs = std::filesystem;
+class SessionScript : public ::testing::TestWithParam<std::filesystem::path> {};
 
-std::vector<fs::path> Scripts() {
-  std::vector<fs::path> paths;
-  for (const fs::directory_entry& entry : fs::directory_iterator(SLUICE_SESSION_SCRIPTS)) {
-    if (entry.path().extension() == ".txt") paths.push_back(entry.path());
-  }
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
+TEST_P(SessionScript, DoesAsWritten) { ExpectAnswers(GetParam(), RunSessionScript); }
 
-std::string Read(const fs::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-class SessionScript : public ::testing::TestWithParam<fs::path> {};
-
-TEST_P(SessionScript, DoesAsWritten) {
-  const std::string expected = Read(GetParam());
-  const std::string actual = RunSessionScript(expected);
-  if (std::getenv("SLUICE_REWRITE_SCRIPTS") != nullptr) {
-    std::ofstream(GetParam()) << actual;
-  } else {
-    EXPECT_EQ(actual, expected) << "in " << GetParam();
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(All, SessionScript, ::testing::ValuesIn(Scripts()),
+INSTANTIATE_TEST_SUITE_P(All, SessionScript, ::testing::ValuesIn(ScriptsIn(SLUICE_SESSION_SCRIPTS)),
                          [](const auto& script) { return script.param.stem().string(); });
 
 TEST(SessionScriptLanguage, AWrongAnswerIsNoticed) {

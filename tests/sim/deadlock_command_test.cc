@@ -1,8 +1,6 @@
 // `sluice-sim deadlock` as it is called: exit codes, tables, JSON and scripts.
 #include <csignal>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -19,11 +17,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-std::string Read(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 struct Printed {
   int code = 0;
@@ -56,7 +49,7 @@ TEST(DeadlockCommand, TellsOfStalls) {
   const Printed printed = RunWith(options);
   EXPECT_EQ(printed.code, EXIT_SUCCESS);
   EXPECT_THAT(printed.err, IsEmpty());
-  const nlohmann::json json = nlohmann::json::parse(Read(options.json_file));
+  const nlohmann::json json = nlohmann::json::parse(FileText(options.json_file));
   EXPECT_EQ(json["config"]["seed"], 1);
   const nlohmann::json result = json["results"][0];
   EXPECT_EQ(result["case"], "plain");
@@ -65,7 +58,7 @@ TEST(DeadlockCommand, TellsOfStalls) {
   EXPECT_EQ(result["interrupted"], false);
   const std::string script = result["smallest"]["script"];
   EXPECT_THAT(printed.out, AllOf(HasSubstr("runs      100 of seed 1"), HasSubstr(script)));
-  EXPECT_EQ(Read(options.script_file), script);
+  EXPECT_EQ(FileText(options.script_file), script);
   EXPECT_EQ(deadlock::RunEngineScript(script), script);
 }
 
@@ -73,7 +66,7 @@ TEST(DeadlockCommand, TellsThatThereIsNone) {
   DeadlockOptions options = Options("escape");
   options.json_file = InOwnFolder("escape.json");
   EXPECT_EQ(RunWith(options).code, EXIT_SUCCESS);
-  const nlohmann::json json = nlohmann::json::parse(Read(options.json_file))["results"][0];
+  const nlohmann::json json = nlohmann::json::parse(FileText(options.json_file))["results"][0];
   EXPECT_EQ(json["stalled"], 0);
   EXPECT_TRUE(json["smallest"].is_null());
 }
@@ -83,7 +76,7 @@ TEST(DeadlockCommand, PremisesAreNotMeantToHoldWithoutThem) {
   options.switch_off = "start-order";
   options.json_file = InOwnFolder("start_order.json");
   EXPECT_EQ(RunWith(options).code, EXIT_SUCCESS);
-  const nlohmann::json json = nlohmann::json::parse(Read(options.json_file))["results"][0];
+  const nlohmann::json json = nlohmann::json::parse(FileText(options.json_file))["results"][0];
   EXPECT_EQ(json["case"], "escape/start-order-off");
   EXPECT_GT(json["stalled"], 0);
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -18,11 +17,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
-
-std::string Read(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 struct Printed {
   int code = 0;
@@ -57,7 +51,7 @@ TEST(ScaleCommand, WritesWhatItSays) {
   const Printed printed = Call(RunScale, options);
   EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
   EXPECT_THAT(printed.out, HasSubstr("network model ports (50 GB/s per port"));
-  const Json json = Json::parse(Read(options.sim.json_file));
+  const Json json = Json::parse(FileText(options.sim.json_file));
   EXPECT_EQ(json["config"]["network"], "ports");
   ASSERT_EQ(json["results"].size(), 6u);
   for (const Json& row : json["results"]) {
@@ -79,7 +73,7 @@ TEST(ScaleCommand, WritesWhatItSays) {
     EXPECT_EQ(row["stalled"], false);
     EXPECT_FALSE(row.contains("costs"));
   }
-  const std::string csv = Read(options.sim.csv_file);
+  const std::string csv = FileText(options.sim.csv_file);
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 7);
 }
 
@@ -91,7 +85,7 @@ TEST(ScaleCommand, EqualSeedsGiveEqualBytes) {
     options.sim.json_file = InOwnFolder("seed.json");
     const Printed printed = Call(RunScale, options);
     EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
-    return printed.out + Read(options.sim.json_file);
+    return printed.out + FileText(options.sim.json_file);
   };
   const std::string first = json_of(5);
   EXPECT_EQ(json_of(5), first);
@@ -104,7 +98,7 @@ TEST(ScaleCommand, TellsWhatItCost) {
   options.sim.costs = true;
   options.sim.json_file = InOwnFolder("costs.json");
   EXPECT_EQ(Call(RunScale, options).code, EXIT_SUCCESS);
-  const Json costs = Json::parse(Read(options.sim.json_file))["results"][0]["costs"];
+  const Json costs = Json::parse(FileText(options.sim.json_file))["results"][0]["costs"];
   EXPECT_EQ(costs["distinct_plans"], 8);
   EXPECT_GT(costs["plan_bytes_per_rank"], 0);
 }
@@ -149,7 +143,7 @@ TEST(PeakCommand, RunsAPresetWithItsBudgets) {
   options.sim.json_file = InOwnFolder("peak.json");
   const Printed printed = Call(RunPeak, options);
   EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
-  const Json json = Json::parse(Read(options.sim.json_file));
+  const Json json = Json::parse(FileText(options.sim.json_file));
   EXPECT_EQ(json["config"]["network"], "h100");
   ASSERT_EQ(json["results"].size(), 5u);
   for (const Json& row : json["results"]) {
@@ -172,7 +166,7 @@ TEST(PeakCommand, WithoutRelaysItTakesLonger) {
     options.sim.json_file = InOwnFolder("peak.json");
     const Printed printed = Call(RunPeak, options);
     EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
-    const Json json = Json::parse(Read(options.sim.json_file));
+    const Json json = Json::parse(FileText(options.sim.json_file));
     EXPECT_EQ(json["config"]["plan"], plan);
     return json["results"][0]["time_us"]["median"].get<double>();
   };
@@ -192,7 +186,7 @@ TEST(PeakCommand, WithoutJoiningEachChunkIsABucket) {
     const Printed printed = Call(RunPeak, options);
     EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
     EXPECT_EQ(printed.out.find("each chunk a bucket") != std::string::npos, no_coalesce);
-    const Json json = Json::parse(Read(options.sim.json_file));
+    const Json json = Json::parse(FileText(options.sim.json_file));
     EXPECT_EQ(json["config"]["coalesce"], !no_coalesce);
     return json["results"][0];
   };
@@ -213,7 +207,7 @@ TEST(ScaleCommand, WithoutJoiningThereAreAsManyBytesInMoreBuckets) {
     options.sim.json_file = InOwnFolder("apart.json");
     const Printed printed = Call(RunScale, options);
     EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
-    return Json::parse(Read(options.sim.json_file))["results"][0];
+    return Json::parse(FileText(options.sim.json_file))["results"][0];
   };
   EXPECT_GT(row(true)["buckets"], row(false)["buckets"]);
   EXPECT_EQ(row(true)["payload_bytes"], row(false)["payload_bytes"]);
@@ -232,7 +226,7 @@ TEST(PeakCommand, ReplicasOfASystemAreCasesOfOneRun) {
   options.sim.json_file = InOwnFolder("replicas.json");
   const Printed printed = Call(RunPeak, options);
   EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
-  const Json json = Json::parse(Read(options.sim.json_file));
+  const Json json = Json::parse(FileText(options.sim.json_file));
   EXPECT_EQ(json["config"]["replicas"], "1,4");
   ASSERT_EQ(json["results"].size(), 4u);
   EXPECT_EQ(json["results"][0]["family"], "model/system/x1");
@@ -257,7 +251,7 @@ TEST(PeakCommand, ZeroIsAutomatic) {
   options.sim.json_file = InOwnFolder("automatic.json");
   const Printed printed = Call(RunPeak, options);
   EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
-  const Json json = Json::parse(Read(options.sim.json_file));
+  const Json json = Json::parse(FileText(options.sim.json_file));
   EXPECT_EQ(json["config"]["bucket_bytes"], 0);
   ASSERT_EQ(json["results"].size(), 2u);
   for (const Json& row : json["results"]) {
