@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <mutex>
 #include <string>
@@ -44,11 +43,6 @@ using checkpoint_test::SaveRound;
 using checkpoint_test::TensorsPerFile;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-std::string TextOf(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
 
 // A process that saves both rounds in turn until the file `stop` is there.
 pid_t StartSaver(const std::string& place, const std::string& stop, int64_t shard_bytes_max) {
@@ -260,7 +254,7 @@ TEST(BesideTest, AFileThatChangesUnderALoadIsNamed) {
         place, at,
         [&] {
           std::fstream(file, std::ios::in | std::ios::out | std::ios::binary)
-              << TextOf(dir.path() + "/other/model.safetensors");
+              << FileText(dir.path() + "/other/model.safetensors");
         },
         &found);
     EXPECT_NE(found, kMixture) << at;
@@ -348,7 +342,7 @@ TEST(BesideTest, AnyNameOfADirectoryIsTheDirectorysOwn) {
       absl::Status status;
       EXPECT_EQ(LoadRound(2, "buffered:" + place, &status), static_cast<int64_t>(kNewer)) << status;
     }
-    EXPECT_EQ(TextOf(dir.path() + "/a"), theirs);
+    EXPECT_EQ(FileText(dir.path() + "/a"), theirs);
   }
 }
 

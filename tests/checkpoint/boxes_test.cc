@@ -1,66 +1,20 @@
 // Checkpoints of tensors that lie in boxes, and calls that a rank's caller has refused.
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "checkpoint/checkpoint_dir.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "oracle/random_layout.h"
 #include "sluice/session.h"
 
 namespace sluice {
 namespace {
 
 using checkpoint_test::CheckpointDir;
-using checkpoint_test::kRound;
-using checkpoint_test::RandomBoxTensors;
-using checkpoint_test::RankTensors;
 using checkpoint_test::WithSessions;
-using session_test::Side;
 using testing::HasSubstr;
-
-TEST(CheckpointBoxesTest, RandomBoxesAreSavedAndLoaded) {
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
-    oracle::Dice dice(seed + 1300);
-    const int save_ranks = static_cast<int>(dice.Between(1, 8));
-    const int load_ranks = static_cast<int>(dice.Between(1, 8));
-    const std::vector<TensorTransfer> tensors = RandomBoxTensors(seed, save_ranks, load_ranks);
-    const CheckpointDir dir;
-    CheckpointOptions options;
-    options.piece_bytes = dice.Pick<int64_t>({64, 500, 4096, 1 << 20});
-    options.budget_bytes = int64_t{4} << 20;
-    options.slots = dice.Pick<absl::optional<int64_t>>({absl::nullopt, 1, 2, 7});
-    options.shard_bytes_max = dice.Pick<int64_t>({1, 5000, 1 << 30});
-    std::atomic<int64_t> written{0};
-    std::atomic<int64_t> read{0};
-    WithSessions(save_ranks, [&](int rank, Session* session) {
-      RankTensors mine(tensors, Side::kSource, rank, seed);
-      const auto stats = SaveCheckpoint(session, dir.path(), mine.tensors, options);
-      ASSERT_TRUE(stats.ok()) << stats.status();
-      EXPECT_LE(stats->budget_bytes_peak, options.budget_bytes);
-      written += stats->file_bytes;
-      mine.ExpectHolds(kRound);
-    });
-    EXPECT_EQ(written, checkpoint_test::FileBytes(tensors));
-    WithSessions(
-        load_ranks,
-        [&](int rank, Session* session) {
-          RankTensors mine(tensors, Side::kDestination, rank, seed);
-          const auto stats = LoadCheckpoint(session, dir.uri(), mine.tensors, options);
-          ASSERT_TRUE(stats.ok()) << stats.status();
-          EXPECT_LE(stats->budget_bytes_peak, options.budget_bytes);
-          read += stats->bytes_read;
-          mine.ExpectHolds(kRound);
-        },
-        dice.Chance(20));
-    EXPECT_LE(read, checkpoint_test::FileBytes(tensors)) << "nothing is read twice";
-    if (testing::Test::HasFailure()) FAIL() << "seed " << seed;
-  }
-}
 
 // Rows 0-3 of eight lie on rank 0, the others on rank 1.
 struct HalfRows {

@@ -1,23 +1,23 @@
 // Tensors, files, sessions.
 #include "checkpoint/checkpoint_dir.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "gtest/gtest.h"
+#include "oracle/make_layout.h"
 #include "oracle/random_layout.h"
 #include "session/world.h"
 #include "storage/format/checkpoint_index.h"
 #include "storage/format/safetensors.h"
-#include "tensor/check.h"
 
 namespace sluice::checkpoint_test {
 
@@ -29,16 +29,6 @@ using session_test::ViewStyle;
 std::vector<TensorTransfer> RandomTensors(uint64_t seed, int save_ranks, int load_ranks,
                                           bool casts) {
   Dice dice(seed);
-  const auto draw_layout = [&dice](int ranks, const std::vector<int64_t>& shape) {
-    std::vector<int> list;
-    for (int rank = 0; rank < ranks; ++rank) list.push_back(rank);
-    const Mesh mesh = oracle::RandomMesh(&dice, std::move(list));
-    Layout layout;
-    layout.mesh = mesh;
-    layout.placements = oracle::RandomPlacements(&dice, mesh, static_cast<int>(shape.size()));
-    layout.order = oracle::RandomOrder(&dice, mesh);
-    return layout;
-  };
   std::vector<TensorTransfer> tensors;
   const int64_t count = dice.Between(1, 8);
   for (int64_t t = 0; t < count; ++t) {
@@ -51,8 +41,9 @@ std::vector<TensorTransfer> RandomTensors(uint64_t seed, int save_ranks, int loa
     tensor.dst_dtype = casts && floating && dice.Chance(50)
                            ? dice.Pick<DType>({DType::kF32, DType::kBF16, DType::kF16})
                            : tensor.src_dtype;
-    tensor.src = draw_layout(save_ranks, tensor.shape);
-    tensor.dst = draw_layout(load_ranks, tensor.shape);
+    const int dims = static_cast<int>(tensor.shape.size());
+    tensor.src = oracle::RandomLayout(&dice, oracle::RankRange(0, save_ranks), dims);
+    tensor.dst = oracle::RandomLayout(&dice, oracle::RankRange(0, load_ranks), dims);
     tensors.push_back(std::move(tensor));
   }
   return tensors;
@@ -65,14 +56,21 @@ std::vector<TensorTransfer> RandomBoxTensors(uint64_t seed, int save_ranks, int 
                                     Layout* layout) {
     if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end()) return;
     if (!dice.Chance(70)) return;
-    std::vector<int> list;
-    for (int rank = 0; rank < ranks; ++rank) list.push_back(rank);
     *layout = {};
-    layout->boxes = oracle::RandomBoxes(&dice, tensor.shape, std::move(list), covers);
+    layout->boxes = oracle::RandomBoxes(&dice, tensor.shape, oracle::RankRange(0, ranks), covers);
   };
   for (TensorTransfer& tensor : tensors) {
     put_in_boxes(tensor, save_ranks, true, &tensor.src);
     put_in_boxes(tensor, load_ranks, false, &tensor.dst);
+  }
+  return tensors;
+}
+
+std::vector<TensorTransfer> PlainTensors(int ranks, absl::string_view placements) {
+  const Layout layout = oracle::MakeLayout(ranks, placements);
+  std::vector<TensorTransfer> tensors;
+  for (const char* name : {"a", "b", "c"}) {
+    tensors.push_back({name, {64, 32}, DType::kF32, DType::kF32, layout, layout});
   }
   return tensors;
 }
@@ -85,16 +83,6 @@ int64_t FileBytes(const std::vector<TensorTransfer>& tensors) {
     bytes += own;
   }
   return bytes;
-}
-
-CheckpointDir::CheckpointDir() {
-  path_ = (std::filesystem::temp_directory_path() / "sluice-checkpoint-XXXXXX").string();
-  SLUICE_CHECK(mkdtemp(path_.data()) != nullptr, "no temporary directory");
-}
-
-CheckpointDir::~CheckpointDir() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
 }
 
 std::string CheckpointDir::FileOf(int file, int files) const {
@@ -136,15 +124,6 @@ void CheckpointDir::Write(const std::vector<TensorTransfer>& tensors, int files,
   const absl::StatusOr<std::string> text = CheckpointIndexText(index);
   ASSERT_TRUE(text.ok()) << text.status();
   std::ofstream(path_ + "/model.safetensors.index.json") << *text;
-}
-
-std::vector<std::string> CheckpointDir::Names() const {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(path_)) {
-    names.push_back(entry.path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 RankTensors::RankTensors(const std::vector<TensorTransfer>& of, Side side, int rank,
@@ -211,6 +190,21 @@ void WithSessions(int ranks, const std::function<void(int rank, Session* session
     self.meet();
     EXPECT_TRUE((*session)->Close().ok());
   });
+}
+
+absl::Status ErrorOnAll(int ranks, const std::function<absl::Status(int, Session*)>& call) {
+  std::mutex mutex;
+  absl::Status first;
+  std::set<absl::StatusCode> codes;
+  WithSessions(ranks, [&](int rank, Session* session) {
+    const absl::Status status = call(rank, session);
+    const std::lock_guard<std::mutex> lock(mutex);
+    codes.insert(status.code());
+    if (rank == 0) first = status;
+  });
+  EXPECT_EQ(codes.size(), 1u);
+  EXPECT_FALSE(first.ok());
+  return first;
 }
 
 }  // namespace sluice::checkpoint_test

@@ -11,6 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "main/own_folder.h"
 #include "session/tensor_memory.h"
 #include "sluice/accelerator.h"
 #include "sluice/checkpoint.h"
@@ -26,13 +29,11 @@ inline constexpr uint64_t kRound = 3;
 std::vector<TensorTransfer> RandomTensors(uint64_t seed, int save_ranks, int load_ranks,
                                           bool casts = true);
 
+// "a", "b" and "c", of 64 x 32 elements each, with one layout on both sides.
+std::vector<TensorTransfer> PlainTensors(int ranks, absl::string_view placements);
+
 class CheckpointDir {
  public:
-  CheckpointDir();
-  ~CheckpointDir();
-  CheckpointDir(const CheckpointDir&) = delete;
-  CheckpointDir& operator=(const CheckpointDir&) = delete;
-
   const std::string& path() const { return path_; }
   std::string uri() const { return "buffered:" + path_; }
   std::string FileOf(int file, int files) const;
@@ -41,10 +42,11 @@ class CheckpointDir {
   void Write(const std::vector<TensorTransfer>& tensors, int files, bool with_index) const;
 
   // The names in it, in order.
-  std::vector<std::string> Names() const;
+  std::vector<std::string> Names() const { return NamesIn(path_); }
 
  private:
-  std::string path_;
+  const OwnFolder folder_;
+  const std::string path_ = folder_.path().string();
 };
 
 // The bytes of the tensors in files.
@@ -69,6 +71,9 @@ struct RankTensors {
 // Runs `body` on each rank with a session, which it then closes.
 void WithSessions(int ranks, const std::function<void(int rank, Session* session)>& body,
                   bool progress_thread = false);
+
+// Checks that `call` fails on all ranks, with one code. The status of rank 0.
+absl::Status ErrorOnAll(int ranks, const std::function<absl::Status(int, Session*)>& call);
 
 }  // namespace sluice::checkpoint_test
 

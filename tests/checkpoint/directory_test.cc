@@ -1,17 +1,13 @@
 // What a directory has of a checkpoint, and how files of a new one come to be in it.
-#include <unistd.h>
-
-#include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "main/own_folder.h"
 #include "session/checkpoint/checkpoint_contents.h"
 #include "session/checkpoint/checkpoint_files.h"
 #include "session/checkpoint/checkpoint_save.h"
@@ -28,32 +24,15 @@ constexpr const char* kLock = ".sluice-save.lock";
 
 class CheckpointDirectoryTest : public testing::Test {
  protected:
-  CheckpointDirectoryTest() {
-    std::string path = (std::filesystem::temp_directory_path() / "sluice-dir-XXXXXX").string();
-    EXPECT_NE(mkdtemp(path.data()), nullptr);
-    path_ = path;
-  }
-  ~CheckpointDirectoryTest() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-
   std::string PathOf(const std::string& name) const { return absl::StrCat(path_, "/", name); }
   void Write(const std::string& name, const std::string& text) const {
     std::ofstream(PathOf(name), std::ios::binary) << text;
   }
-  std::string Read(const std::string& name) const {
-    std::ifstream file(PathOf(name), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  std::string Read(const std::string& name) const { return FileText(PathOf(name)); }
   // All but the lock, in order.
   std::vector<std::string> Names() const {
-    std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(path_)) {
-      const std::string name = entry.path().filename().string();
-      if (name != kLock) names.push_back(name);
-    }
-    std::sort(names.begin(), names.end());
+    std::vector<std::string> names = NamesIn(path_);
+    std::erase(names, kLock);
     return names;
   }
   absl::StatusOr<CheckpointContents> Look() {
@@ -82,7 +61,8 @@ class CheckpointDirectoryTest : public testing::Test {
     return files.Commit();
   }
 
-  std::string path_;
+  const OwnFolder folder_;
+  const std::string path_ = folder_.path().string();
   WorkStop stop_ = false;
 };
 

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -58,8 +57,7 @@ class HttpLoadTest : public testing::Test {
   // Serves the files of `dir`; the file called `cut` without its last byte.
   void Serve(const CheckpointDir& dir, const std::string& cut = "") {
     for (const std::string& name : dir.Names()) {
-      std::ifstream file(dir.path() + "/" + name, std::ios::binary);
-      std::string text(std::istreambuf_iterator<char>(file), {});
+      std::string text = FileText(dir.path() + "/" + name);
       if (name == cut) text.pop_back();
       server_->Write(name, text);
     }
