@@ -4,7 +4,6 @@
 #include "absl/strings/str_cat.h"
 #include "plan/auto_knobs.h"
 #include "plan/job_tables.h"
-#include "plan/rank_planner.h"
 #include "plan/tensor_classes.h"
 #include "tensor/error_text.h"
 

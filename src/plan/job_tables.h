@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "plan/class_tables.h"
 #include "plan/plan.h"
 #include "plan/positions.h"
@@ -33,6 +34,9 @@ struct JobTables {
   std::vector<Tensor> tensors;                        // parallel to the spec's
   std::vector<std::unique_ptr<ClassTables>> classes;  // filled as ranks ask
 };
+
+// The plan of one rank. Fills the tables with what the plan needs of them.
+absl::StatusOr<Plan> PlanOneRank(JobTables* tables, int rank);
 
 }  // namespace sluice
 

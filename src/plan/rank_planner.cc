@@ -1,6 +1,4 @@
-// The routes of one rank, party by party.
-#include "plan/rank_planner.h"
-
+// Assembles one rank's plan: routes of every tensor, joined into buckets, named and ordered.
 #include <algorithm>
 #include <compare>
 #include <memory>
@@ -12,6 +10,7 @@
 #include "absl/status/status.h"
 #include "plan/channels.h"
 #include "plan/coalesce.h"
+#include "plan/job_tables.h"
 #include "plan/routes.h"
 #include "plan/staging.h"
 #include "tensor/error_text.h"
