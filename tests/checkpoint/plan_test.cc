@@ -141,14 +141,7 @@ struct Local {
 std::vector<Local> LocalsOf(const CheckpointPlanTensor& tensor, int rank) {
   std::vector<Local> locals;
   for (const Box& box : tensor.layout.boxes.Of(rank)) {
-    Local& local = locals.emplace_back(Local{{}, box.shape});
-    for (const std::vector<int64_t>& tuple : Tuples(box.shape)) {
-      int64_t at = 0;
-      for (size_t d = 0; d < tensor.shape.size(); ++d) {
-        at = at * tensor.shape[d] + box.offset[d] + tuple[d];
-      }
-      local.indices.push_back(at);
-    }
+    locals.push_back({oracle::FlatIndices(oracle::ListsOf(box), tensor.shape), box.shape});
   }
   if (!tensor.layout.boxes.empty()) return locals;
   const auto lists = oracle::OwnedLists(tensor.layout, tensor.shape, rank);

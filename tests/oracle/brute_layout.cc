@@ -68,6 +68,15 @@ std::optional<std::vector<IndexList>> OwnedLists(const Layout& layout,
   return lists;
 }
 
+std::vector<IndexList> ListsOf(const Box& box) {
+  std::vector<IndexList> lists;
+  for (size_t d = 0; d < box.shape.size(); ++d) {
+    lists.emplace_back(static_cast<size_t>(box.shape[d]));
+    std::iota(lists.back().begin(), lists.back().end(), box.offset[d]);
+  }
+  return lists;
+}
+
 IndexList FlatIndices(const std::vector<IndexList>& lists, absl::Span<const int64_t> shape) {
   IndexList flat = {0};
   for (size_t d = 0; d < lists.size(); ++d) {

@@ -25,6 +25,9 @@ std::optional<std::vector<int64_t>> Coordinates(const Mesh& mesh, int rank);
 std::optional<std::vector<IndexList>> OwnedLists(const Layout& layout,
                                                  absl::Span<const int64_t> shape, int rank);
 
+// The indices of a box along each dimension.
+std::vector<IndexList> ListsOf(const Box& box);
+
 // The row-major flat indices of the product of `lists`, in local row-major order.
 IndexList FlatIndices(const std::vector<IndexList>& lists, absl::Span<const int64_t> shape);
 

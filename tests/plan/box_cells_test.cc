@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
@@ -83,21 +82,13 @@ TEST(BoxCellsTest, WhatNobodyHoldsIsNamed) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("no rank holds the elements [2] at [3]"));
 }
 
-std::vector<int64_t> FlatOf(const Box& box, absl::Span<const int64_t> shape) {
-  std::vector<oracle::IndexList> lists;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    lists.emplace_back(static_cast<size_t>(box.shape[d]));
-    std::iota(lists.back().begin(), lists.back().end(), box.offset[d]);
-  }
-  return oracle::FlatIndices(lists, shape);
-}
-
 // Of each element, who holds it, by boxes or placements. Contributions count as holding.
 std::map<int64_t, std::set<int>> HoldersOf(const Layout& layout, absl::Span<const int64_t> shape) {
   std::map<int64_t, std::set<int>> holders;
   for (const RankBoxes& of : layout.boxes.ranks()) {
     for (const Box& box : of.boxes) {
-      for (const int64_t e : FlatOf(box, shape)) holders[e].insert(of.rank);
+      for (const int64_t e : oracle::FlatIndices(oracle::ListsOf(box), shape))
+        holders[e].insert(of.rank);
     }
   }
   for (const int rank : layout.mesh.ranks()) {
@@ -115,10 +106,7 @@ Layout RandomSide(Dice* dice, absl::Span<const int64_t> shape, const std::vector
     layout.boxes = oracle::RandomBoxes(dice, shape, ranks, covers);
     return layout;
   }
-  layout.mesh = oracle::RandomMesh(dice, ranks);
-  layout.placements = oracle::RandomPlacements(dice, layout.mesh, static_cast<int>(shape.size()));
-  layout.order = oracle::RandomOrder(dice, layout.mesh);
-  return layout;
+  return oracle::RandomLayout(dice, ranks, static_cast<int>(shape.size()));
 }
 
 // A target that boxes cut in several ways may have an element in cells of several target boxes, but
@@ -131,8 +119,7 @@ TEST(BoxCellsTest, RandomCellsCoverEachTargetOnce) {
     const bool empty = std::count(shape.begin(), shape.end(), 0) > 0;
     if (empty) continue;
     const int64_t ranks = dice.Between(1, 8);
-    std::vector<int> all(static_cast<size_t>(ranks));
-    std::iota(all.begin(), all.end(), 0);
+    const std::vector<int> all = oracle::RankRange(0, static_cast<int>(ranks));
     const int64_t kinds = dice.Between(1, 3);
     TransferSpec spec;
     spec.tensors = {MakeTensor(shape, RandomSide(&dice, shape, all, kinds != 2, true),
@@ -148,7 +135,8 @@ TEST(BoxCellsTest, RandomCellsCoverEachTargetOnce) {
       const TensorTransfer& cell = cells->spec.tensors[i];
       ASSERT_TRUE(ValidateLayout(cell.src, cell.shape).ok());
       ASSERT_TRUE(ValidateLayout(cell.dst, cell.shape).ok());
-      const std::vector<int64_t> of_cell = FlatOf({cells->cells[i].offset, cell.shape}, shape);
+      const std::vector<int64_t> of_cell =
+          oracle::FlatIndices(oracle::ListsOf({cells->cells[i].offset, cell.shape}), shape);
       std::map<int64_t, int64_t> in_tensor;  // by flat index in the cell
       for (size_t e = 0; e < of_cell.size(); ++e) in_tensor[static_cast<int64_t>(e)] = of_cell[e];
       for (const auto& [e, holders] : HoldersOf(cell.src, cell.shape)) {
@@ -172,8 +160,7 @@ TEST(BoxCellsTest, PlansOfRandomCellsDeliver) {
     Dice dice(seed);
     oracle::Job job;
     const int64_t ranks = dice.Between(1, 8);
-    std::vector<int> all(static_cast<size_t>(ranks));
-    std::iota(all.begin(), all.end(), 0);
+    const std::vector<int> all = oracle::RankRange(0, static_cast<int>(ranks));
     for (const int rank : all) job.node_of_rank.push_back(rank / 3);
     job.bucket_bytes = dice.Between(16, 400);
     TransferSpec spec;

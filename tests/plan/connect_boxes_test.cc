@@ -6,12 +6,13 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "oracle/make_layout.h"
 #include "oracle/random_layout.h"
 #include "plan/connect/box_coverage.h"
 #include "plan/connect/check_half.h"
-#include "plan/connect/half_builder.h"
 #include "plan/connect/match.h"
 #include "plan/connect/merged_layouts.h"
+#include "plan/connect_halves.h"
 
 namespace sluice {
 namespace {
@@ -30,41 +31,21 @@ struct BoxedTensor {
 
 RankedHalf BoxedHalf(std::vector<int> ranks, const std::vector<BoxedTensor>& sources,
                      const std::vector<BoxedTensor>& targets) {
-  HalfBuilder builder;
-  std::vector<Layout> layouts;
-  layouts.reserve(sources.size() + targets.size());
-  const auto describe = [&](const std::vector<BoxedTensor>& given) {
-    std::vector<HalfTensor> tensors;
-    for (const BoxedTensor& each : given) {
-      std::vector<RankBoxes> list = {{kHalfBoxesRank, each.boxes}};
-      layouts.emplace_back().boxes = *BoxList::Create(std::move(list));
-      tensors.push_back(
-          {each.name, builder.KindOf(each.shape, each.dtype, layouts.back()), each.window});
+  const auto in_boxes = [](const std::vector<BoxedTensor>& tensors) {
+    std::vector<GivenTensor> given;
+    for (const BoxedTensor& each : tensors) {
+      Layout layout;
+      layout.boxes = *BoxList::Create({{kHalfBoxesRank, each.boxes}});
+      given.push_back({each.name, layout, each.shape, each.dtype, each.window});
     }
-    return tensors;
+    return given;
   };
-  std::vector<HalfTensor> described = describe(sources);
-  std::vector<HalfTensor> wanted = describe(targets);
-  RankedHalf half = {std::move(*builder.half()), std::move(ranks)};
-  half.half.sources = std::move(described);
-  half.half.targets = std::move(wanted);
-  return half;
+  return HalfOf(std::move(ranks), in_boxes(sources), in_boxes(targets));
 }
 
 // The whole of `shape` on one rank.
 RankedHalf WholeTarget(int rank, const std::string& name, std::vector<int64_t> shape = {8}) {
-  HalfBuilder builder;
-  const Layout layout = {*Mesh::Create({1}, {rank}), {Placement::Replicate()}};
-  const int kind = builder.KindOf(shape, DType::kF32, layout);
-  RankedHalf half = {std::move(*builder.half()), {rank}};
-  half.half.targets = {{name, kind, absl::nullopt}};
-  return half;
-}
-
-void Refused(const std::vector<RankedHalf>& halves, StatusCode code, const std::string& text) {
-  const absl::Status status = MatchHalves(halves).status();
-  EXPECT_EQ(status.code(), code) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+  return HalfOf({rank}, {}, {{name, oracle::MakeLayout({1}, {rank}, "R"), std::move(shape)}});
 }
 
 TEST(MatchBoxesTest, BoxesOfAllRanksAreOneLayout) {
@@ -94,37 +75,38 @@ TEST(MatchBoxesTest, RanksOfANameDescribeItAlike) {
     return std::vector<RankedHalf>{BoxedHalf({0, 2}, {{"a", all}}, {}),
                                    BoxedHalf({1}, {std::move(other)}, {{"a", all}})};
   };
-  Refused(with({"a", all, {9}}), StatusCode::kFailedPrecondition,
-          "ranks disagree on source 'a': shape [8] on ranks 0, 2, [9] on rank 1");
-  Refused(with({"a", all, {8}, DType::kI32}), StatusCode::kFailedPrecondition,
-          "f32 on ranks 0, 2, i32 on rank 1");
-  Refused(with({"a", all, {8}, DType::kF32, 3}), StatusCode::kFailedPrecondition,
-          "no window on ranks 0, 2, window 3 on rank 1");
-  Refused({BoxedHalf({0}, {{"a", {{{0}, {8}}}}}, {{"a", all}}), WholeTarget(1, "a")},
-          StatusCode::kFailedPrecondition,
-          "ranks disagree on target 'a': boxes on rank 0, R on mesh [1] of rank 1 on rank 1");
+  ExpectNoMatch(with({"a", all, {9}}), StatusCode::kFailedPrecondition,
+                "ranks disagree on source 'a': shape [8] on ranks 0, 2, [9] on rank 1");
+  ExpectNoMatch(with({"a", all, {8}, DType::kI32}), StatusCode::kFailedPrecondition,
+                "f32 on ranks 0, 2, i32 on rank 1");
+  ExpectNoMatch(with({"a", all, {8}, DType::kF32, 3}), StatusCode::kFailedPrecondition,
+                "no window on ranks 0, 2, window 3 on rank 1");
+  ExpectNoMatch({BoxedHalf({0}, {{"a", {{{0}, {8}}}}}, {{"a", all}}), WholeTarget(1, "a")},
+                StatusCode::kFailedPrecondition,
+                "ranks disagree on target 'a': boxes on rank 0, R on mesh [1] of rank 1 on rank 1");
 }
 
 TEST(MatchBoxesTest, WhatNoSourceBoxHoldsIsNamed) {
   const std::vector<Box> low = {{{0}, {3}}}, high = {{{5}, {3}}};
-  Refused(
+  ExpectNoMatch(
       {BoxedHalf({0}, {{"a", low}, {"b", low}}, {}),
        BoxedHalf({1, 2}, {{"a", high}, {"b", low}}, {{"b", {{{2}, {1}}}}}), WholeTarget(3, "a")},
       StatusCode::kInvalidArgument,
       "element [3] of source 'a' of ranks 0-2, for target 'a' of rank 3");
-  Refused({BoxedHalf({0}, {{"a", low}}, {}), BoxedHalf({1}, {{"a", high}}, {{"a", high}}),
-           BoxedHalf({2, 4}, {}, {{"a", {{{2}, {2}}}}}), BoxedHalf({3}, {}, {{"a", low}})},
-          StatusCode::kInvalidArgument,
-          "element [3] of source 'a' of ranks 0, 1, for target 'a' of ranks 2, 4");
+  ExpectNoMatch({BoxedHalf({0}, {{"a", low}}, {}), BoxedHalf({1}, {{"a", high}}, {{"a", high}}),
+                 BoxedHalf({2, 4}, {}, {{"a", {{{2}, {2}}}}}), BoxedHalf({3}, {}, {{"a", low}})},
+                StatusCode::kInvalidArgument,
+                "element [3] of source 'a' of ranks 0, 1, for target 'a' of ranks 2, 4");
 }
 
 TEST(MatchBoxesTest, ATensorHasOnlySoManyBoxes) {
   std::vector<Box> many;
   for (int64_t i = 0; i < BoxList::kBoxesMax / 2; ++i) many.push_back({{i}, {1}});
   const std::vector<int64_t> shape = {BoxList::kBoxesMax};
-  Refused({BoxedHalf({0, 1, 2}, {{"a", many, shape}}, {}), WholeTarget(3, "a", shape)},
-          StatusCode::kResourceExhausted,
-          "source 'a' of ranks 0-2: its ranks have 1572864 boxes; at most 1048576 are possible");
+  ExpectNoMatch(
+      {BoxedHalf({0, 1, 2}, {{"a", many, shape}}, {}), WholeTarget(3, "a", shape)},
+      StatusCode::kResourceExhausted,
+      "source 'a' of ranks 0-2: its ranks have 1572864 boxes; at most 1048576 are possible");
 }
 
 TEST(MergedLayoutsTest, AllListsTogetherHaveOnlySoManyBoxes) {

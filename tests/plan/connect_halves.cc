@@ -2,20 +2,20 @@
 #include "plan/connect_halves.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "oracle/make_layout.h"
 #include "plan/connect/half_builder.h"
-#include "tensor/check.h"
 
 namespace sluice {
 namespace {
 
 std::vector<int> SomeRanks(oracle::Dice* dice, int ranks) {
-  std::vector<int> some(static_cast<size_t>(ranks));
-  std::iota(some.begin(), some.end(), 0);
+  std::vector<int> some = oracle::RankRange(0, ranks);
   if (dice->Chance(50)) dice->Shuffle(&some);
   some.resize(static_cast<size_t>(dice->Between(1, ranks)));
   return some;
@@ -34,10 +34,8 @@ void AddTensors(oracle::Dice* dice, int ranks, bool are_targets, std::vector<Lay
   const auto count = static_cast<int>(dice->Between(0, 12));
   for (int i = 0; i < count; ++i) {
     const std::vector<int64_t> shape = oracle::RandomShape(dice, 4, 100000);
-    Layout& layout = layouts->emplace_back();
-    layout.mesh = oracle::RandomMesh(dice, SomeRanks(dice, ranks));
-    layout.placements = oracle::RandomPlacements(dice, layout.mesh, static_cast<int>(shape.size()));
-    layout.order = oracle::RandomOrder(dice, layout.mesh);
+    Layout& layout = layouts->emplace_back(
+        oracle::RandomLayout(dice, SomeRanks(dice, ranks), static_cast<int>(shape.size())));
     if (IsLeftToRight(layout)) layout.order.clear();  // as it is read again
     if (!are_targets && dice->Chance(30)) {
       layout.placements[0] = Placement::Partial(dice->Pick<ReduceOp>(
@@ -106,12 +104,8 @@ Half ModelHalf(int tensors, int ranks) {
       "self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight",
       "self_attn.o_proj.weight", "mlp.gate_proj.weight",    "mlp.up_proj.weight",
       "mlp.down_proj.weight",    "input_layernorm.weight",  "post_attention_layernorm.weight"};
-  std::vector<int> all(static_cast<size_t>(ranks));
-  std::iota(all.begin(), all.end(), 0);
-  const auto mesh = Mesh::Create({ranks}, all);
-  SLUICE_CHECK(mesh.ok(), "a test's mesh must be valid");
   HalfBuilder builder;
-  const Layout layout = {*mesh, {Placement::Shard(0)}};
+  const Layout layout = oracle::MakeLayout(ranks, "S(0)");
   std::vector<HalfTensor> sources;
   for (int t = 0; t < tensors; ++t) {
     const auto part = static_cast<size_t>(t) % parts.size();
@@ -123,6 +117,32 @@ Half ModelHalf(int tensors, int ranks) {
   Half half = std::move(*builder.half());
   half.sources = std::move(sources);
   return half;
+}
+
+RankedHalf HalfOf(std::vector<int> ranks, std::vector<GivenTensor> sources,
+                  std::vector<GivenTensor> targets) {
+  HalfBuilder builder;
+  const auto describe = [&builder](const std::vector<GivenTensor>& given) {
+    std::vector<HalfTensor> tensors;
+    for (const GivenTensor& each : given) {
+      tensors.push_back(
+          {each.name, builder.KindOf(each.shape, each.dtype, each.layout), each.window});
+    }
+    return tensors;
+  };
+  std::vector<HalfTensor> described = describe(sources);
+  std::vector<HalfTensor> wanted = describe(targets);
+  RankedHalf half = {std::move(*builder.half()), std::move(ranks)};
+  half.half.sources = std::move(described);
+  half.half.targets = std::move(wanted);
+  return half;
+}
+
+void ExpectNoMatch(const std::vector<RankedHalf>& halves, absl::StatusCode code,
+                   const std::string& text) {
+  const absl::Status status = MatchHalves(halves).status();
+  EXPECT_EQ(status.code(), code) << status;
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr(text));
 }
 
 std::string InWords(const Half& half) {

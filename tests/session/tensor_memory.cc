@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -19,15 +18,6 @@ namespace {
 constexpr size_t kGuardBytes = 64;
 
 std::byte PoisonByte(uint64_t round) { return static_cast<std::byte>(0xa5 + round); }
-
-std::optional<std::vector<oracle::IndexList>> ListsOf(const Box& box) {
-  std::vector<oracle::IndexList> lists;
-  for (size_t d = 0; d < box.shape.size(); ++d) {
-    lists.emplace_back(static_cast<size_t>(box.shape[d]));
-    std::iota(lists.back().begin(), lists.back().end(), box.offset[d]);
-  }
-  return lists;
-}
 
 // Element offsets of all positions, row-major.
 std::vector<int64_t> Offsets(absl::Span<const int64_t> shape, absl::Span<const int64_t> strides) {
@@ -53,7 +43,7 @@ TensorMemory::TensorMemory(const TensorTransfer& tensor, uint64_t number, Side s
   element_bytes_ = static_cast<size_t>(DTypeBytes(dtype));
   const auto lists =
       box != nullptr
-          ? ListsOf(*box)
+          ? std::optional(oracle::ListsOf(*box))
           : oracle::OwnedLists(side == Side::kSource ? tensor.src : tensor.dst, shape, rank);
   if (lists) flat_ = oracle::FlatIndices(*lists, shape);
   if (lists && side == Side::kSource && box == nullptr) {
