@@ -7,7 +7,6 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "plan/connect/last_values.h"
 #include "plan/connect/texts.h"
 #include "sluice/transfer.h"
 #include "tensor/cast.h"

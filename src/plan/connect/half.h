@@ -26,6 +26,11 @@ inline constexpr int64_t kHalfBoxesMax = int64_t{1} << 20;  // of the distinct l
 inline constexpr size_t kTensorNameBytesMax = 1024;
 inline constexpr size_t kMeshDimsMax = 64;
 
+// The last values of enumerations, from callers and from other ranks.
+inline constexpr DType kLastDType = DType::kC128;
+inline constexpr Placement::Kind kLastPlacement = Placement::Kind::kPartial;
+inline constexpr ReduceOp kLastOp = ReduceOp::kProduct;
+
 // Boxes of a half are those of each rank that has the half. Their list says that they are of this
 // rank. So ranks with equal boxes have equal halves.
 inline constexpr int kHalfBoxesRank = 0;

@@ -8,7 +8,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "plan/connect/byte_code.h"
-#include "plan/connect/last_values.h"
 #include "sluice/transfer.h"
 
 namespace sluice {

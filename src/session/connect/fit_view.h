@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "plan/connect/last_values.h"
+#include "plan/connect/half.h"
 #include "session/base/memory_rules.h"
 #include "session/base/views.h"
 #include "sluice/tensor.h"
