@@ -1,6 +1,4 @@
 // Compares the plans of all ranks with each other.
-#include "plan/agreement.h"
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -8,6 +6,7 @@
 #include <map>
 
 #include "plan/channel_content.h"
+#include "plan/checks.h"
 #include "plan/wrong.h"
 
 namespace sluice::oracle {

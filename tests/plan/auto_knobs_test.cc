@@ -7,9 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "plan/checks.h"
 #include "plan/job.h"
 #include "plan/plan.h"
-#include "plan/same_plan.h"
 
 namespace sluice {
 namespace {

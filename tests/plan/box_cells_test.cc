@@ -15,7 +15,7 @@
 #include "gtest/gtest.h"
 #include "oracle/brute_layout.h"
 #include "oracle/random_layout.h"
-#include "plan/delivery.h"
+#include "plan/checks.h"
 #include "plan/job.h"
 
 namespace sluice {

@@ -1,6 +1,4 @@
 // Looks at every rank's channels, then at all ends of links together.
-#include "plan/channel_check.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +9,7 @@
 
 #include "plan/channel_content.h"
 #include "plan/channels.h"
+#include "plan/checks.h"
 #include "plan/wrong.h"
 
 namespace sluice::oracle {

@@ -1,12 +1,11 @@
 // Looks at the buckets of each party in order.
-#include "plan/coalescing.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
 #include <tuple>
 
+#include "plan/checks.h"
 #include "plan/fanout.h"
 #include "plan/wrong.h"
 

@@ -1,9 +1,8 @@
 // Takes each bucket from its source, or the contributors, down the tree to its destinations.
-#include "plan/delivery.h"
-
 #include <cstddef>
 #include <map>
 
+#include "plan/checks.h"
 #include "plan/job_tensors.h"
 #include "plan/wrong.h"
 

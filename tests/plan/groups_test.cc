@@ -8,7 +8,6 @@
 
 #include "gtest/gtest.h"
 #include "plan/job.h"
-#include "plan/plans.h"
 
 namespace sluice {
 namespace {

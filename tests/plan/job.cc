@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "gtest/gtest.h"
 #include "oracle/random_layout.h"
 #include "tensor/cast.h"
 
@@ -221,6 +222,12 @@ absl::StatusOr<std::vector<Plan>> PlanAllRanks(const Job& job) {
     plans.push_back(*std::move(plan));
   }
   return plans;
+}
+
+std::vector<Plan> Plans(const Job& job) {
+  auto plans = PlanAllRanks(job);
+  EXPECT_TRUE(plans.ok()) << plans.status();
+  return *std::move(plans);
 }
 
 std::string Describe(const Job& job) {

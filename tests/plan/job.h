@@ -43,6 +43,8 @@ Job RandomReductionJob(uint64_t seed);
 
 // Every rank's plan, by rank.
 absl::StatusOr<std::vector<Plan>> PlanAllRanks(const Job& job);
+// Those of a job that can be planned.
+std::vector<Plan> Plans(const Job& job);
 
 // The whole job in words, for traces.
 std::string Describe(const Job& job);

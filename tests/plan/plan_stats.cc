@@ -1,12 +1,11 @@
 // Counts again what a plan says about itself.
-#include "plan/plan_stats.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <map>
 
 #include "oracle/brute_layout.h"
+#include "plan/checks.h"
 #include "plan/region_map.h"
 #include "plan/wrong.h"
 

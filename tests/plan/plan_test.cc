@@ -11,7 +11,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "plan/job.h"
-#include "plan/plans.h"
 #include "sluice/layout.h"
 #include "sluice/tensor.h"
 

@@ -7,15 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "oracle/sampled.h"
-#include "plan/agreement.h"
-#include "plan/channel_check.h"
-#include "plan/coalescing.h"
+#include "plan/checks.h"
 #include "plan/coverage.h"
-#include "plan/delivery.h"
 #include "plan/job.h"
 #include "plan/plan.h"
-#include "plan/plan_stats.h"
-#include "plan/same_plan.h"
 
 namespace sluice {
 namespace {

@@ -9,7 +9,6 @@
 #include "plan/channel_content.h"
 #include "plan/job.h"
 #include "plan/plan.h"
-#include "plan/plans.h"
 #include "sluice/layout.h"
 #include "sluice/tensor.h"
 

@@ -1,9 +1,8 @@
 // Compares two plans field by field.
-#include "plan/same_plan.h"
-
 #include <cstddef>
 #include <tuple>
 
+#include "plan/checks.h"
 #include "plan/wrong.h"
 
 namespace sluice::oracle {
