@@ -35,7 +35,7 @@ TEST(PartitionTest, PositionsAreTheirNumbers) {
   int deep = 0;
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     Dice dice(seed);
-    const auto dims = static_cast<int>(dice.Between(1, 3));
+    const auto dims = static_cast<int>(dice.Between(1, 8));
     const Layout layout = RandomLayout(&dice, dims);
     const Partition partition(layout, dims);
     SCOPED_TRACE(oracle::Describe(layout, {}));

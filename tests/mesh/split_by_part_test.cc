@@ -1,10 +1,8 @@
-// What the planner asks of a layout: who owns what of a set of indices, and which rank is which.
+// Sets of indices, split by their owners.
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <iterator>
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -79,30 +77,6 @@ TEST(SplitByPartTest, RandomQueriesEqualTheOracle) {
     SCOPED_TRACE(absl::StrCat("seed ", seed, ": ", oracle::Describe(layout, shape)));
     ExpectSplitEqualsOracle(layout, shape, d, RandomQuery(&dice, shape[d]));
     if (HasFatalFailure()) return;
-  }
-}
-
-TEST(PartitionTest, PartsAndReplicaNameEachPositionOnce) {
-  for (uint64_t seed = 0; seed < 1000; ++seed) {
-    oracle::Dice dice(seed);
-    const int dims = static_cast<int>(dice.Between(1, 8));
-    const Layout layout = oracle::RandomLayout(&dice, oracle::RankRange(0, 60), dims);
-    const std::vector<int64_t> shape(static_cast<size_t>(dims), 4);
-    SCOPED_TRACE(absl::StrCat("seed ", seed, ": ", oracle::Describe(layout, shape)));
-    const Partition partition(layout, dims);
-    std::map<PartTuple, std::vector<int64_t>> positions;
-    for (size_t p = 0; p < layout.mesh.ranks().size(); ++p) {
-      positions[partition.PartsOf(static_cast<int64_t>(p))].push_back(static_cast<int64_t>(p));
-    }
-    for (const auto& [parts, expected] : positions) {
-      std::vector<int64_t> found;
-      for (int64_t replica = 0; replica < partition.replicas(); ++replica) {
-        found.push_back(partition.PositionOf(parts, replica));
-        ASSERT_EQ(partition.ReplicaOf(found.back()), replica);
-      }
-      std::sort(found.begin(), found.end());
-      ASSERT_EQ(found, expected);
-    }
   }
 }
 
