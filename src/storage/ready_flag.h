@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "net/fd.h"
 #include "storage/source_check.h"
-#include "storage/unique_fd.h"
 
 namespace sluice {
 
@@ -17,7 +17,7 @@ namespace sluice {
 class ReadyFlag {
  public:
   static absl::StatusOr<ReadyFlag> Make() {
-    UniqueFd fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    Fd fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (fd.get() < 0) return ReadErrnoStatus(errno, "eventfd");
     return ReadyFlag(std::move(fd));
   }
@@ -35,9 +35,9 @@ class ReadyFlag {
   }
 
  private:
-  explicit ReadyFlag(UniqueFd fd) : fd_(std::move(fd)) {}
+  explicit ReadyFlag(Fd fd) : fd_(std::move(fd)) {}
 
-  UniqueFd fd_;
+  Fd fd_;
   bool ready_ = false;
 };
 

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -24,10 +23,9 @@ namespace {
 class SmallFile {
  public:
   SmallFile(int directory, const char* path) {
-    const int fd = openat(directory, path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return;
-    const ssize_t count = read(fd, text_.data(), text_.size());
-    close(fd);
+    const Fd fd(openat(directory, path, O_RDONLY | O_CLOEXEC));
+    if (!fd.is_open()) return;
+    const ssize_t count = read(fd.get(), text_.data(), text_.size());
     bytes_ = count < 0 ? 0 : static_cast<size_t>(count);
   }
   // Its beginning; empty if it cannot be read.
@@ -87,44 +85,31 @@ bool SeeEachOther(const ProcessName& a, const ProcessName& b) {
 ProcessHandle::ProcessHandle(const ProcessName& name, Way way)
     : pid_(name.pid), is_own_(name.pid == getpid()) {
   if (is_own_) return;
-  proc_fd_ = open(absl::StrCat("/proc/", pid_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  proc_fd_ = Fd(open(absl::StrCat("/proc/", pid_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const bool has_proc = name.start_ticks != 0;
   if (has_proc) {
-    const ProcessState state = ReadState(proc_fd_, "stat");
-    ended_ = proc_fd_ < 0 || IsGone(state) || state.start_ticks != name.start_ticks;
+    const ProcessState state = ReadState(proc_fd_.get(), "stat");
+    ended_ = !proc_fd_.is_open() || IsGone(state) || state.start_ticks != name.start_ticks;
   }
   if (ended_ || way == Way::kProc) return;
-  exit_fd_ = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
-  if (exit_fd_ < 0) {
+  exit_fd_ = Fd(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+  if (!exit_fd_.is_open()) {
     ended_ = errno == ESRCH;
     if (!ended_) pidfd_error_ = errno;
     return;
   }
   // Between the two looks at its number it may have gone to another process.
-  if (has_proc) ended_ = IsGone(ReadState(proc_fd_, "stat"));
-  if (proc_fd_ >= 0) close(std::exchange(proc_fd_, -1));
-}
-
-ProcessHandle::ProcessHandle(ProcessHandle&& other) noexcept
-    : pid_(other.pid_),
-      is_own_(other.is_own_),
-      ended_(other.ended_),
-      exit_fd_(std::exchange(other.exit_fd_, -1)),
-      pidfd_error_(other.pidfd_error_),
-      proc_fd_(std::exchange(other.proc_fd_, -1)) {}
-
-ProcessHandle::~ProcessHandle() {
-  if (exit_fd_ >= 0) close(exit_fd_);
-  if (proc_fd_ >= 0) close(proc_fd_);
+  if (has_proc) ended_ = IsGone(ReadState(proc_fd_.get(), "stat"));
+  proc_fd_.Close();
 }
 
 bool ProcessHandle::HasEnded() const {
   if (ended_) return true;
-  if (exit_fd_ >= 0) {
-    pollfd ended = {exit_fd_, POLLIN, 0};
+  if (exit_fd_.is_open()) {
+    pollfd ended = {exit_fd_.get(), POLLIN, 0};
     return poll(&ended, 1, 0) > 0;
   }
-  return proc_fd_ >= 0 && IsGone(ReadState(proc_fd_, "stat"));
+  return proc_fd_.is_open() && IsGone(ReadState(proc_fd_.get(), "stat"));
 }
 
 }  // namespace sluice

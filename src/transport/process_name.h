@@ -6,6 +6,8 @@
 #include <array>
 #include <cstdint>
 
+#include "net/fd.h"
+
 namespace sluice {
 
 // Trivially copyable: ranks send it to each other.
@@ -30,28 +32,25 @@ class ProcessHandle {
 
   // A process that this one sees by its number.
   explicit ProcessHandle(const ProcessName& name, Way way = Way::kAny);
-  ProcessHandle(ProcessHandle&& other) noexcept;
-  ProcessHandle& operator=(ProcessHandle&&) = delete;
-  ~ProcessHandle();
 
   int32_t pid() const { return pid_; }
   // True once the process has ended, also while its parent has not taken note of the end. Asks the
   // system. Always false where the process cannot be looked at.
   bool HasEnded() const;
   // Readable once the process has ended; -1: there is no such descriptor.
-  int exit_fd() const { return exit_fd_; }
+  int exit_fd() const { return exit_fd_.get(); }
   // Why there is none, if it has not ended and Way allowed one: an errno, or 0.
   int pidfd_error() const { return pidfd_error_; }
   // False: nothing will ever be known of its end.
-  bool can_look() const { return is_own_ || ended_ || exit_fd_ >= 0 || proc_fd_ >= 0; }
+  bool can_look() const { return is_own_ || ended_ || exit_fd_.is_open() || proc_fd_.is_open(); }
 
  private:
   int32_t pid_;
   bool is_own_;
   bool ended_ = false;
-  int exit_fd_ = -1;  // a pidfd
+  Fd exit_fd_;  // a pidfd
   int pidfd_error_ = 0;
-  int proc_fd_ = -1;  // its directory in /proc, which goes with it
+  Fd proc_fd_;  // its directory in /proc, which goes with it
 };
 
 }  // namespace sluice

@@ -2,7 +2,6 @@
 #include "transport/rank_processes.h"
 
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -16,9 +15,11 @@ namespace sluice {
 
 RankProcesses::RankProcesses(int rank, absl::Span<const ProcessName> names,
                              absl::Span<const int> nodes)
-    : rank_(rank), ended_(names.size()), gone_(names.size()) {
+    : rank_(rank),
+      epoll_fd_(epoll_create1(EPOLL_CLOEXEC)),
+      ended_(names.size()),
+      gone_(names.size()) {
   const size_t own = static_cast<size_t>(rank);
-  epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
   for (size_t other = 0; other < names.size(); ++other) {
     const ProcessName& name = names[other];
     if (other == own || nodes[other] != nodes[own] || name.pid == names[own].pid) continue;
@@ -28,14 +29,10 @@ RankProcesses::RankProcesses(int rank, absl::Span<const ProcessName> names,
     epoll_event event = {};
     event.events = EPOLLIN;
     event.data.u64 = processes_.size() - 1;
-    const bool watched = epoll_fd_ >= 0 && handle.exit_fd() >= 0 &&
-                         epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, handle.exit_fd(), &event) == 0;
+    const bool watched = epoll_fd_.is_open() && handle.exit_fd() >= 0 &&
+                         epoll_ctl(epoll_fd_.get(), EPOLL_CTL_ADD, handle.exit_fd(), &event) == 0;
     if (!watched || handle.HasEnded()) unwatched_.push_back(processes_.size() - 1);
   }
-}
-
-RankProcesses::~RankProcesses() {
-  if (epoll_fd_ >= 0) close(epoll_fd_);
 }
 
 std::string RankProcesses::Limit() const {
@@ -111,12 +108,11 @@ void RankProcesses::Look(int64_t now_ns) {
 void RankProcesses::LookAtWatched(int64_t now_ns) {
   gone_looked_ns_ = now_ns;
   std::array<epoll_event, 16> events;
-  const int count =
-      epoll_fd_ < 0 ? 0 : epoll_wait(epoll_fd_, events.data(), static_cast<int>(events.size()), 0);
+  const int count = epoll_wait(epoll_fd_.get(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i) {
     Process& process = processes_[events[static_cast<size_t>(i)].data.u64];
     See(&process, now_ns);
-    epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, process.handle.exit_fd(), nullptr);
+    epoll_ctl(epoll_fd_.get(), EPOLL_CTL_DEL, process.handle.exit_fd(), nullptr);
   }
 }
 

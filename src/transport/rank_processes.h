@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "net/fd.h"
 #include "transport/process_name.h"
 
 namespace sluice {
@@ -19,7 +20,6 @@ class RankProcesses {
   // `names` and `nodes` of all ranks. Those are looked at whose node is that of `rank`, and that
   // this process sees.
   RankProcesses(int rank, absl::Span<const ProcessName> names, absl::Span<const int> nodes);
-  ~RankProcesses();
   RankProcesses(const RankProcesses&) = delete;
   RankProcesses& operator=(const RankProcesses&) = delete;
 
@@ -31,7 +31,7 @@ class RankProcesses {
   absl::Status Check();
   // Readable once a process has ended that has not been looked at since. If -1, there is no such
   // descriptor for all of them, and only Check finds out.
-  int exit_fd() const { return unwatched_.empty() ? epoll_fd_ : -1; }
+  int exit_fd() const { return unwatched_.empty() ? epoll_fd_.get() : -1; }
   // What keeps this rank from noticing the end of others, or from being told of it; empty: nothing.
   std::string Limit() const;
   // As of the last Check that has looked, and as late.
@@ -63,7 +63,7 @@ class RankProcesses {
   mutable std::mutex mutex_;
   std::vector<Process> processes_;
   std::vector<size_t> unwatched_;  // of processes_: not in the epoll set
-  int epoll_fd_ = -1;
+  const Fd epoll_fd_;
   std::vector<uint8_t> ended_;  // by rank
   std::vector<uint8_t> gone_;   // by rank: its end has been seen
   size_t seen_ = 0;             // processes whose end has been seen

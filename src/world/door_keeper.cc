@@ -26,7 +26,7 @@ bool IsStopped(int stop, int fd, int timeout_ms) {
 
 absl::StatusOr<std::unique_ptr<DoorKeeper>> DoorKeeper::Make(std::shared_ptr<TcpLinks> links,
                                                              absl::Duration idle) {
-  OwnedFd stop(eventfd(0, EFD_CLOEXEC));
+  Fd stop(eventfd(0, EFD_CLOEXEC));
   if (!stop.is_open()) {
     return absl::ResourceExhaustedError(absl::ErrnoToStatus(errno, "eventfd").message());
   }
@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<DoorKeeper>> DoorKeeper::Make(std::shared_ptr<Tcp
   return keeper;
 }
 
-DoorKeeper::DoorKeeper(std::shared_ptr<TcpLinks> links, OwnedFd stop, absl::Duration idle)
+DoorKeeper::DoorKeeper(std::shared_ptr<TcpLinks> links, Fd stop, absl::Duration idle)
     : links_(std::move(links)),
       stop_(std::move(stop)),
       idle_ms_(static_cast<int>(std::max<int64_t>(1, absl::ToInt64Milliseconds(idle)))),

@@ -9,8 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "net/socket.h"
 #include "transport/tcp/tcp_links.h"
-#include "transport/tcp/tcp_socket.h"
 
 namespace sluice {
 
@@ -29,11 +29,11 @@ class DoorKeeper {
   DoorKeeper& operator=(const DoorKeeper&) = delete;
 
  private:
-  DoorKeeper(std::shared_ptr<TcpLinks> links, OwnedFd stop, absl::Duration idle);
+  DoorKeeper(std::shared_ptr<TcpLinks> links, Fd stop, absl::Duration idle);
   void Run();
 
   const std::shared_ptr<TcpLinks> links_;
-  const OwnedFd stop_;
+  const Fd stop_;
   const int idle_ms_;
   const pid_t process_;
   std::thread thread_;

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <map>
 
+#include "net/hmac.h"
 #include "tensor/stable_hash.h"
-#include "transport/hmac.h"
 
 namespace sluice {
 namespace {

@@ -36,8 +36,8 @@ std::string OwnHostTowards(const StoreAddress& store) {
   if (!found.ok()) return "";
   for (const SocketAddress& to : *found) {
     // Sends nothing: the system chooses a way.
-    const StoreSocket way(socket(to.get()->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    if (!way || connect(way.get(), to.get(), to.bytes) != 0) continue;
+    const Fd way(socket(to.get()->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (!way.is_open() || connect(way.get(), to.get(), to.bytes) != 0) continue;
     const absl::StatusOr<SocketAddress> own = AddressOfSocket(way.get());
     if (own.ok() && !own->IsLoopback()) return own->Host();
   }

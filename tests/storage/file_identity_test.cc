@@ -14,13 +14,13 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "net/fd.h"
 #include "storage/file/directory_lock.h"
 #include "storage/file/file_source.h"
 #include "storage/file/mmap_source.h"
 #include "storage/file/whole_file.h"
 #include "storage/file_storage.h"
 #include "storage/source_run.h"
-#include "storage/unique_fd.h"
 
 namespace sluice {
 namespace {
@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 FileIdentity IdentityOf(const std::string& path) {
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const absl::StatusOr<FileIdentity> identity = IdentifyFile(fd.get());
   EXPECT_TRUE(identity.ok()) << identity.status();
   return identity.value_or(FileIdentity());
@@ -128,7 +128,7 @@ TEST(FileIdentityTest, AFileThatIsWrittenToIsNoticedWhenItIsClosed) {
       std::unique_ptr<Source> source = MakeSource(kind, storage, identities);
       ASSERT_NE(source, nullptr);
       EXPECT_TRUE(ReadOne(source.get(), 0).ok());
-      const UniqueFd fd(open(storage.Path("a").c_str(), O_WRONLY | O_CLOEXEC));
+      const Fd fd(open(storage.Path("a").c_str(), O_WRONLY | O_CLOEXEC));
       ASSERT_EQ(pwrite(fd.get(), "9999", 4, 0), 4);
       if (is_evicted) {
         EXPECT_TRUE(ReadOne(source.get(), 1).ok());

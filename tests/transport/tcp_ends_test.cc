@@ -293,8 +293,8 @@ TEST(TcpEndsTest, WhatIsHalfWrittenWhenItIsRecalledComesAsItWas) {
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, sockets), 0);
   LinkEnd sender, receiver;
   TcpLink from(1, &sender), to(0, &receiver);
-  from.Open(OwnedFd(sockets[0]));
-  to.Open(OwnedFd(sockets[1]));
+  from.Open(Fd(sockets[0]));
+  to.Open(Fd(sockets[1]));
   std::vector<std::byte> sent = Pattern(kLarge, 1);
   TcpFrame frame;
   frame.kind = TcpFrameKind::kData;

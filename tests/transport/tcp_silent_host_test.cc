@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "net/socket.h"
 #include "transport/tcp/tcp_handshake.h"
 #include "transport/tcp/tcp_links.h"
-#include "transport/tcp/tcp_socket.h"
 #include "transport/tcp_ranks.h"
 
 namespace sluice {
@@ -28,7 +28,7 @@ namespace {
 using testing::HasSubstr;
 
 void SetLoopback(bool up) {
-  const OwnedFd fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const Fd fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request = {};
   std::strcpy(request.ifr_name, "lo");
   ASSERT_EQ(ioctl(fd.get(), SIOCGIFFLAGS, &request), 0);
@@ -63,7 +63,7 @@ class SlowDoor {
   }
   const std::string& address() const { return address_; }
   bool TakesCall() {
-    if (!call_.is_open()) call_ = OwnedFd(accept(listener_.get(), nullptr, nullptr));
+    if (!call_.is_open()) call_ = Fd(accept(listener_.get(), nullptr, nullptr));
     return call_.is_open() && recv(call_.get(), &hello_, sizeof(hello_), MSG_DONTWAIT) ==
                                   static_cast<ssize_t>(sizeof(hello_));
   }
@@ -76,8 +76,8 @@ class SlowDoor {
   }
 
  private:
-  OwnedFd listener_;
-  OwnedFd call_;
+  Fd listener_;
+  Fd call_;
   TcpHello hello_ = {};
   std::string address_;
 };

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "gtest/gtest.h"
-#include "transport/tcp/tcp_address.h"
-#include "transport/tcp/tcp_socket.h"
+#include "net/address.h"
+#include "net/socket.h"
 
 namespace sluice {
 
@@ -51,10 +51,10 @@ class TcpStranger {
     const ssize_t count = ReadTcp(fd_.get(), &byte, 1);
     return count == 0 || (count < 0 && errno != EAGAIN);
   }
-  OwnedFd Take() { return std::move(fd_); }
+  Fd Take() { return std::move(fd_); }
 
  private:
-  OwnedFd fd_;
+  Fd fd_;
   size_t read_ = 0;
 };
 

@@ -196,7 +196,7 @@ TEST(TcpStrangersTest, RanksWithAnotherSecretAreToldSo) {
 }
 
 // A connection by hand that rank 0 takes for rank 1's.
-OwnedFd BecomeRankOne(const Links& links) {
+Fd BecomeRankOne(const Links& links) {
   const TcpIdentity right = IdentityOf(1, 3);
   TcpStranger caller(links[0]->address());
   const TcpHello hello = *MakeHello(right, 0);
@@ -242,7 +242,7 @@ Order WhatComesFirst() {
   frame.kind = TcpFrameKind::kControl;
   frame.channel = 3;
   {
-    const OwnedFd fd = BecomeRankOne(links);
+    const Fd fd = BecomeRankOne(links);
     EXPECT_EQ(WriteTcp(fd.get(), &frame, sizeof(frame)), sizeof(frame));
   }
   bool came = false;
@@ -311,7 +311,7 @@ TEST(TcpStrangersTest, EndsTheConnectionOfARankThatBreaksTheRules) {
   wrongs.push_back(wrong);
   for (const TcpFrame& each : wrongs) {
     const Links links = MakeTcpLinks(3);
-    const OwnedFd fd = BecomeRankOne(links);
+    const Fd fd = BecomeRankOne(links);
     EXPECT_EQ(WriteTcp(fd.get(), &each, sizeof(each)), sizeof(each));
     ExpectRankOneLost(links);
   }
@@ -321,7 +321,7 @@ TEST(TcpStrangersTest, EndsTheConnectionOfARankThatBreaksTheRules) {
 TEST(TcpStrangersTest, EndsTheConnectionOfARankThatOverrunsItsRoom) {
   const Links links = MakeTcpLinks(3);
   const auto transport = *links[0]->OpenTransport(0);
-  const OwnedFd fd = BecomeRankOne(links);
+  const Fd fd = BecomeRankOne(links);
   for (int n = 0; n < kEagerSlots + 1; ++n) {
     TcpFrame frame;
     frame.kind = TcpFrameKind::kOffer;
@@ -347,7 +347,7 @@ TEST(TcpStrangersTest, EndsTheConnectionOfARankWhosePiecesDoNotFit) {
     std::vector<std::byte> memory(2 * kBytes, std::byte{0xA5});
     ASSERT_TRUE(
         transport->Start({{TransportOp::Kind::kReceive, 1, 0, memory.data(), kBytes, 1}}).ok());
-    const OwnedFd fd = BecomeRankOne(links);
+    const Fd fd = BecomeRankOne(links);
     TcpFrame offer;
     offer.kind = TcpFrameKind::kOffer;
     offer.bytes = kBytes;
@@ -392,7 +392,7 @@ TEST(TcpStrangersTest, SurvivesRandomFrames) {
       const auto kind = tag < 2 ? TransportOp::Kind::kReceive : TransportOp::Kind::kSend;
       ops.push_back({kind, 1, tag, memory.data() + 4096, 4096, 1});
     }
-    const OwnedFd fd = BecomeRankOne(links);
+    const Fd fd = BecomeRankOne(links);
     ASSERT_TRUE(transport->Start(ops).ok());
     for (int n = 0; n < 40; ++n) {
       TcpFrame frame;

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "net/address.h"
 #include "sluice/store.h"
 #include "sluice/world.h"
-#include "transport/tcp/tcp_address.h"
 #include "world/members.h"
 #include "world/store/token_store.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "transport/owned_fd.h"
+#include "net/fd.h"
 
 namespace sluice {
 

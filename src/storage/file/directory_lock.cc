@@ -54,7 +54,7 @@ absl::StatusOr<DirectoryLock> DirectoryLock::Take(const std::string& directory,
                                                   absl::string_view name) {
   std::string path = absl::StrCat(directory, "/", name);
   while (true) {
-    UniqueFd fd(OpenLockFile(path));
+    Fd fd(OpenLockFile(path));
     if (fd.get() < 0) return ReadErrnoStatus(errno, absl::StrCat("cannot make ", path));
     while (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
       const int error = errno;
@@ -67,7 +67,7 @@ absl::StatusOr<DirectoryLock> DirectoryLock::Take(const std::string& directory,
         return ReadErrnoStatus(error, absl::StrCat("cannot lock ", path));
       }
       unlink(path.c_str());
-      return DirectoryLock(UniqueFd(), std::move(path));
+      return DirectoryLock(Fd(), std::move(path));
     }
     if (!IsStillNamed(fd.get(), path)) continue;
     // For messages alone: what cannot be written is not said.
@@ -91,7 +91,7 @@ void DirectoryLock::Release() {
   if (!held()) return;
   // While it is locked: nobody else can have made a file of this name.
   unlink(path_.c_str());
-  fd_ = UniqueFd();
+  fd_ = Fd();
 }
 
 }  // namespace sluice

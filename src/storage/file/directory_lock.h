@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "storage/unique_fd.h"
+#include "net/fd.h"
 
 namespace sluice {
 
@@ -27,9 +27,9 @@ class DirectoryLock {
   void Release();
 
  private:
-  DirectoryLock(UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+  DirectoryLock(Fd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
 
-  UniqueFd fd_;
+  Fd fd_;
   std::string path_;
 };
 

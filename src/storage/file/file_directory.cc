@@ -27,12 +27,12 @@ absl::Status CheckFileName(absl::string_view name) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<UniqueFd> OpenObjectDirectory(const std::string& directory,
-                                             const std::vector<std::string>& names) {
+absl::StatusOr<Fd> OpenObjectDirectory(const std::string& directory,
+                                       const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     if (absl::Status status = CheckFileName(name); !status.ok()) return status;
   }
-  UniqueFd fd(open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  Fd fd(open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (fd.get() < 0) return ReadErrnoStatus(errno, absl::StrCat("opening directory ", directory));
   return fd;
 }

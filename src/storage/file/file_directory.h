@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "storage/unique_fd.h"
+#include "net/fd.h"
 
 namespace sluice {
 
@@ -17,8 +17,8 @@ namespace sluice {
 absl::Status CheckFileName(absl::string_view name);
 
 // Checks all names and opens the directory, for openat.
-absl::StatusOr<UniqueFd> OpenObjectDirectory(const std::string& directory,
-                                             const std::vector<std::string>& names);
+absl::StatusOr<Fd> OpenObjectDirectory(const std::string& directory,
+                                       const std::vector<std::string>& names);
 
 // How many files a source may keep open: half of what the process may, once its soft limit is as
 // high as the hard one.

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -11,8 +12,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "net/fd.h"
 #include "storage/source_check.h"
-#include "storage/unique_fd.h"
 #include "tensor/stable_hash.h"
 
 namespace sluice {
@@ -21,7 +22,7 @@ namespace {
 uint64_t ThisHost() {
   static const uint64_t host = [] {
     std::array<char, 64> text = {};
-    const UniqueFd fd(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
+    const Fd fd(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
     ssize_t bytes = fd.get() < 0 ? 0 : read(fd.get(), text.data(), text.size());
     if (bytes <= 0) {
       bytes = gethostname(text.data(), text.size() - 1) == 0 ? ssize_t{64} : ssize_t{0};

@@ -29,7 +29,7 @@ constexpr uint32_t kAsideBytesMin = 128U << 10;
 
 }  // namespace
 
-FileSource::FileSource(UniqueFd directory, std::vector<std::string> names,
+FileSource::FileSource(Fd directory, std::vector<std::string> names,
                        const FileSourceOptions& options, int in_flight_max,
                        std::unique_ptr<FileIo> io)
     : directory_(std::move(directory)),
@@ -292,7 +292,7 @@ absl::StatusOr<std::unique_ptr<Source>> MakeFileSource(const std::string& direct
     return absl::InvalidArgumentError(
         absl::StrCat("reads in flight must be 1 to ", kInFlightMax, ", threads at least 1"));
   }
-  absl::StatusOr<UniqueFd> fd = OpenObjectDirectory(directory, names);
+  absl::StatusOr<Fd> fd = OpenObjectDirectory(directory, names);
   if (!fd.ok()) return fd.status();
   int in_flight_max = 0;
   absl::StatusOr<std::unique_ptr<FileIo>> io = MakeFileIo(options, &in_flight_max);

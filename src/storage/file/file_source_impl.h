@@ -16,18 +16,18 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "net/fd.h"
 #include "storage/file/file_io.h"
 #include "storage/file/file_read.h"
 #include "storage/file/file_source.h"
 #include "storage/file/open_files.h"
 #include "storage/source.h"
-#include "storage/unique_fd.h"
 
 namespace sluice {
 
 class FileSource : public Source {
  public:
-  FileSource(UniqueFd directory, std::vector<std::string> names, const FileSourceOptions& options,
+  FileSource(Fd directory, std::vector<std::string> names, const FileSourceOptions& options,
              int in_flight_max, std::unique_ptr<FileIo> io);
   ~FileSource() override;
 
@@ -106,7 +106,7 @@ class FileSource : public Source {
   void Drain();
   void Break(absl::Status status);
 
-  const UniqueFd directory_;
+  const Fd directory_;
   const std::vector<std::string> names_;
   const bool is_direct_;
   const int in_flight_max_;

@@ -49,8 +49,7 @@ MappedFile::~MappedFile() {
 absl::StatusOr<MappedFile> MappedFile::Map(int directory_fd, const std::string& name) {
   MappedFile file;
   // O_NONBLOCK: a pipe is refused below, not waited for.
-  file.fd_ =
-      UniqueFd(openat(directory_fd, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  file.fd_ = Fd(openat(directory_fd, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (file.fd_.get() < 0) return ReadErrnoStatus(errno, "opening it");
   const absl::StatusOr<FileFacts> facts = LearnFileFacts(file.fd_.get(), false);
   if (!facts.ok()) return facts.status();

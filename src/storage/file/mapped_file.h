@@ -19,7 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "storage/unique_fd.h"
+#include "net/fd.h"
 
 namespace sluice {
 
@@ -48,7 +48,7 @@ class MappedFile {
   // Copies what it can, at least a byte if there is one; 0 at the file's end.
   absl::StatusOr<int64_t> ReadSome(int64_t offset, absl::Span<std::byte> into) const;
 
-  UniqueFd fd_;
+  Fd fd_;
   std::byte* data_ = nullptr;  // none if the file is empty
   int64_t bytes_ = 0;
 };

@@ -27,7 +27,7 @@ constexpr int kMappingsMax = 1 << 15;
 
 class MmapSource : public Source {
  public:
-  MmapSource(UniqueFd directory, std::vector<std::string> names, const MmapSourceOptions& options,
+  MmapSource(Fd directory, std::vector<std::string> names, const MmapSourceOptions& options,
              ReadyFlag ready);
   ~MmapSource() override;
 
@@ -63,7 +63,7 @@ class MmapSource : public Source {
   absl::StatusOr<int64_t> Copy(Read& read, int64_t bytes_max);
   void Finish(Reads::iterator read, const absl::Status& status);
 
-  const UniqueFd directory_;
+  const Fd directory_;
   const std::vector<std::string> names_;
   const int64_t poll_bytes_max_;
   const size_t files_max_;
@@ -79,7 +79,7 @@ class MmapSource : public Source {
   Reads finished_;
 };
 
-MmapSource::MmapSource(UniqueFd directory, std::vector<std::string> names,
+MmapSource::MmapSource(Fd directory, std::vector<std::string> names,
                        const MmapSourceOptions& options, ReadyFlag ready)
     : directory_(std::move(directory)),
       names_(std::move(names)),
@@ -256,7 +256,7 @@ absl::StatusOr<std::unique_ptr<Source>> MakeMmapSource(const std::string& direct
   if (options.poll_bytes_max < 1 || options.files_max < 0) {
     return absl::InvalidArgumentError("a Poll copies at least a byte, files are not negative");
   }
-  absl::StatusOr<UniqueFd> directory_fd = OpenObjectDirectory(directory, names);
+  absl::StatusOr<Fd> directory_fd = OpenObjectDirectory(directory, names);
   if (!directory_fd.ok()) return directory_fd.status();
   absl::StatusOr<ReadyFlag> ready = ReadyFlag::Make();
   if (!ready.ok()) return ready.status();

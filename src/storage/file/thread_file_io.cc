@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
+#include "net/fd.h"
 #include "storage/file/file_io.h"
 #include "storage/own_thread.h"
 #include "storage/source_check.h"
-#include "storage/unique_fd.h"
 #include "tensor/check.h"
 
 namespace sluice {
@@ -52,7 +52,7 @@ FileResult Run(const FileCall& call) {
 
 class ThreadFileIo : public FileIo {
  public:
-  explicit ThreadFileIo(UniqueFd ready) : ready_(std::move(ready)) {}
+  explicit ThreadFileIo(Fd ready) : ready_(std::move(ready)) {}
   ~ThreadFileIo() override;
   absl::Status Make(int calls_max);
 
@@ -70,7 +70,7 @@ class ThreadFileIo : public FileIo {
   void Work();
   void Quiet();
 
-  const UniqueFd ready_;  // an eventfd
+  const Fd ready_;  // an eventfd
   std::vector<FileCall> added_;
   std::vector<FileResult> taken_;  // the last first
   int running_ = 0;
@@ -182,7 +182,7 @@ void ThreadFileIo::Wait() {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<FileIo>> MakeThreadFileIo(int calls_max) {
-  UniqueFd ready(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  Fd ready(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (ready.get() < 0) return ReadErrnoStatus(errno, "eventfd");
   auto io = std::make_unique<ThreadFileIo>(std::move(ready));
   if (absl::Status status = io->Make(calls_max); !status.ok()) return status;

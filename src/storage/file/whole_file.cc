@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "net/fd.h"
 #include "storage/source_check.h"
-#include "storage/unique_fd.h"
 #include "tensor/error_text.h"
 #include "tensor/quoted.h"
 
@@ -18,7 +18,7 @@ namespace sluice {
 
 absl::StatusOr<WholeFile> ReadWholeFile(const std::string& path, int64_t bytes_max) {
   // O_NONBLOCK: a pipe is refused, not waited for.
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (fd.get() < 0) return ReadErrnoStatus(errno, absl::StrCat("cannot open ", QuotedPath(path)));
   absl::StatusOr<FileIdentity> identity = IdentifyFile(fd.get());
   if (!identity.ok()) {

@@ -14,6 +14,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "net/fd.h"
 
 namespace sluice {
 namespace {
@@ -82,23 +83,19 @@ absl::StatusOr<std::shared_ptr<SharedSegment>> SharedSegment::Attach(
     return CannotAttach(name, "it is gone");
   }
   const std::string path = absl::StrCat("/proc/", name.pid, "/fd/", name.fd);
-  const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (fd < 0) return CannotAttach(name, WithError(path));
+  const Fd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!fd.is_open()) return CannotAttach(name, WithError(path));
   struct stat info = {};
-  if (fstat(fd, &info) != 0 || info.st_dev != name.device || info.st_ino != name.inode) {
-    close(fd);
+  if (fstat(fd.get(), &info) != 0 || info.st_dev != name.device || info.st_ino != name.inode) {
     return CannotAttach(name, absl::StrCat(path, " is something else"));
   }
   if (static_cast<uint64_t>(info.st_size) < name.bytes) {
-    close(fd);
     return CannotAttach(name, absl::StrCat(path, " has ", info.st_size, " bytes"));
   }
   SharedSegmentName own = name;
   own.fd = -1;
-  absl::StatusOr<std::shared_ptr<SharedSegment>> mapped = Map(fd, own);
-  if (!mapped.ok()) mapped = CannotAttach(name, WithError("mmap"));
-  close(fd);
-  return mapped;
+  absl::StatusOr<std::shared_ptr<SharedSegment>> mapped = Map(fd.get(), own);
+  return mapped.ok() ? mapped : CannotAttach(name, WithError("mmap"));
 }
 
 absl::StatusOr<std::shared_ptr<SharedSegment>> SharedSegment::Map(int fd,

@@ -92,7 +92,7 @@ void TcpCall::Dial(int64_t now_ns) {
 }
 
 bool TcpCall::StartLine(const TcpAddress& address) {
-  absl::StatusOr<OwnedFd> fd = ConnectTcp(address);
+  absl::StatusOr<Fd> fd = ConnectTcp(address);
   if (!fd.ok()) {
     Note(address, std::string(fd.status().message()));
     return false;

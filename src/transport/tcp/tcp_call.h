@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "transport/tcp/tcp_address.h"
+#include "net/address.h"
+#include "net/socket.h"
 #include "transport/tcp/tcp_handshake.h"
-#include "transport/tcp/tcp_socket.h"
 
 namespace sluice {
 
@@ -33,13 +33,13 @@ class TcpCall {
   // This rank has given its proof. The other one may have taken the connection as theirs.
   bool has_proved() const { return proved_; }
   // The connection, of a call that has been answered.
-  OwnedFd Take() { return std::move(taken_); }
+  Fd Take() { return std::move(taken_); }
   // What became of it at each address.
   std::string failures() const;
 
  private:
   struct Line {
-    OwnedFd fd;
+    Fd fd;
     const TcpAddress* address = nullptr;
     bool connected = false;
     TcpHello hello = {};
@@ -73,7 +73,7 @@ class TcpCall {
   bool proved_ = false;
   std::vector<Line> lines_;
   std::vector<std::string> failures_;  // by address: the last one
-  OwnedFd taken_;
+  Fd taken_;
 };
 
 }  // namespace sluice

@@ -50,7 +50,7 @@ TcpCore::TcpCore(const TcpLinksOptions& options, TcpListener listener)
 }
 
 absl::Status TcpCore::Open() {
-  epoll_ = OwnedFd(epoll_create1(EPOLL_CLOEXEC));
+  epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_.is_open()) return absl::UnavailableError(absl::StrCat("epoll: ", ErrnoText(errno)));
   if (absl::Status status = door_.Open(); !status.ok()) return status;
   epoll_event event = {EPOLLIN, {}};
@@ -108,7 +108,7 @@ void TcpCore::ProgressCalls(int64_t now_ns) {
     TcpCall::State state = TcpCall::State::kCalls;
     if (peer.call != nullptr) state = peer.call->Progress(now_ns);
     if (state == TcpCall::State::kAnswered) {
-      OwnedFd fd = peer.call->Take();
+      Fd fd = peer.call->Take();
       peer.arrival.Close();
       Join(peer, std::move(fd));
     } else if (peer.arrival.is_open() && !peer.call->has_proved()) {
@@ -141,14 +141,14 @@ void TcpCore::TakeArrival(TcpArrival arrival) {
   std::erase(calling_, peer.rank);
 }
 
-void TcpCore::Welcome(TcpPeer& peer, OwnedFd fd) {
+void TcpCore::Welcome(TcpPeer& peer, Fd fd) {
   const TcpWelcome welcome = MakeWelcome();
   // A new connection has room for so little. If it broke, reading from it says so.
   static_cast<void>(WriteTcp(fd.get(), &welcome, sizeof(welcome)));
   Join(peer, std::move(fd));
 }
 
-void TcpCore::Join(TcpPeer& peer, OwnedFd fd) {
+void TcpCore::Join(TcpPeer& peer, Fd fd) {
   PrepareTcp(fd.get(), options_.silence);
   epoll_event event = {EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, {}};
   event.data.u32 = static_cast<uint32_t>(peer.rank);

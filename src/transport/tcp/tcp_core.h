@@ -82,8 +82,8 @@ class TcpCore final : public TcpLinks,
   void ProgressCalls(int64_t now_ns);
   void LetIn(int64_t now_ns);
   void TakeArrival(TcpArrival arrival);
-  void Welcome(TcpPeer& peer, OwnedFd fd);
-  void Join(TcpPeer& peer, OwnedFd fd);
+  void Welcome(TcpPeer& peer, Fd fd);
+  void Join(TcpPeer& peer, Fd fd);
   void EndLink(TcpPeer& peer, bool left, const std::string& why);
   void TellOfBroken(int64_t now_ns);
   void LookForSilence();
@@ -124,7 +124,7 @@ class TcpCore final : public TcpLinks,
   const int pid_;
   mutable std::mutex mutex_;
   TcpDoor door_;
-  OwnedFd epoll_;
+  Fd epoll_;
   bool knows_peers_ = false;
   std::vector<std::unique_ptr<TcpPeer>> peers_;  // by rank
   std::vector<int> ready_;                       // ranks whose links have something to do

@@ -21,13 +21,13 @@ constexpr int kEventsPerLook = static_cast<int>(TcpDoor::kMaxHalfOpen) + 1;
 
 }  // namespace
 
-TcpDoor::TcpDoor(OwnedFd listener, const TcpIdentity& identity, int64_t timeout_ns)
+TcpDoor::TcpDoor(Fd listener, const TcpIdentity& identity, int64_t timeout_ns)
     : identity_(identity), timeout_ns_(timeout_ns), listener_(std::move(listener)) {
   callers_.reserve(kMaxHalfOpen);
 }
 
 absl::Status TcpDoor::Open() {
-  epoll_ = OwnedFd(epoll_create1(EPOLL_CLOEXEC));
+  epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
   epoll_event event = {EPOLLIN, {}};
   event.data.fd = listener_.get();
   if (!epoll_.is_open() || epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), &event) != 0) {
@@ -53,7 +53,7 @@ bool TcpDoor::MakeRoom(int64_t now_ns) {
 
 void TcpDoor::Accept(int64_t now_ns) {
   for (int i = 0; i < kAcceptsPerLook && MakeRoom(now_ns); ++i) {
-    OwnedFd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    Fd fd(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!fd.is_open()) return;
     epoll_event event = {EPOLLIN | EPOLLRDHUP, {}};
     event.data.fd = fd.get();

@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "net/socket.h"
 #include "transport/tcp/tcp_handshake.h"
-#include "transport/tcp/tcp_socket.h"
 
 namespace sluice {
 
 // A rank whose proof is right, and who waits for a welcome.
 struct TcpArrival {
-  OwnedFd fd;
+  Fd fd;
   int rank = -1;
 };
 
@@ -29,7 +29,7 @@ class TcpDoor {
   static constexpr int64_t kPatienceNs = 200'000'000;
 
   // `identity` stays.
-  TcpDoor(OwnedFd listener, const TcpIdentity& identity, int64_t timeout_ns);
+  TcpDoor(Fd listener, const TcpIdentity& identity, int64_t timeout_ns);
 
   // OK, or why the door does not work.
   absl::Status Open();
@@ -43,7 +43,7 @@ class TcpDoor {
 
  private:
   struct Caller {
-    OwnedFd fd;
+    Fd fd;
     int64_t since_ns = 0;
     bool greeted = false;  // its hello was right, and it has the challenge
     TcpHello hello = {};
@@ -61,8 +61,8 @@ class TcpDoor {
 
   const TcpIdentity& identity_;
   const int64_t timeout_ns_;
-  const OwnedFd listener_;
-  OwnedFd epoll_;
+  const Fd listener_;
+  Fd epoll_;
   std::vector<Caller> callers_;  // the oldest first
 };
 

@@ -13,7 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "transport/hmac.h"
+#include "net/hmac.h"
 
 namespace sluice {
 

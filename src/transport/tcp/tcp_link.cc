@@ -25,7 +25,7 @@ constexpr size_t kWriteBytes = size_t{1} << 20;
 
 }  // namespace
 
-void TcpLink::Open(OwnedFd fd) {
+void TcpLink::Open(Fd fd) {
   fd_ = std::move(fd);
   if (buffer_ == nullptr) buffer_.reset(new std::byte[kBufferBytes]);
   readable_ = writable_ = true;  // what came before is not told again

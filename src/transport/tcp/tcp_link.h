@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "net/socket.h"
 #include "transport/tcp/tcp_frame.h"
 #include "transport/tcp/tcp_rows.h"
-#include "transport/tcp/tcp_socket.h"
 
 namespace sluice {
 
@@ -43,7 +43,7 @@ class TcpLink {
   int peer() const { return peer_; }
   int fd() const { return fd_.get(); }
   // Takes a connection over which both ends have met.
-  void Open(OwnedFd fd);
+  void Open(Fd fd);
   void Close();
   // Forgets all frames: those to be written, and the one that comes in.
   void Clear();
@@ -105,7 +105,7 @@ class TcpLink {
 
   const int peer_;
   TcpLinkUser* const user_;
-  OwnedFd fd_;
+  Fd fd_;
   bool readable_ = false;
   bool writable_ = false;
   bool hung_up_ = false;       // the other end closed: there is more to read, up to the end

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "transport/tcp/tcp_address.h"
+#include "net/address.h"
 #include "transport/tcp/tcp_call.h"
 #include "transport/tcp/tcp_frame.h"
 #include "transport/tcp/tcp_link.h"
@@ -78,7 +78,7 @@ struct TcpPeer {
   TcpLink link;
   std::vector<TcpAddress> addresses;
   std::unique_ptr<TcpCall> call;
-  OwnedFd arrival;     // of the other one's call, while it is open whose call counts
+  Fd arrival;          // of the other one's call, while it is open whose call counts
   bool ready = false;  // it is in the list of those to be served
   bool said_farewell = false;
   absl::Status why;  // it broke

@@ -22,7 +22,7 @@ struct StoreClient {
     kLeaving,  // has been told why, and is not listened to any more
   };
 
-  StoreClient(StoreSocket connected, const StoreSide* side, absl::string_view instance)
+  StoreClient(Fd connected, const StoreSide* side, absl::string_view instance)
       : socket(std::move(connected)), greeting(side, instance) {}
 
   // With more than this unsent, a client is not listened to.
@@ -32,7 +32,7 @@ struct StoreClient {
 
   size_t unsent() const { return outbox.unsent().size(); }
 
-  StoreSocket socket;
+  Fd socket;
   ServerGreeting greeting;
   Stage stage = Stage::kGreeting;
   StoreInbox inbox{kMaxGreetingBytes};

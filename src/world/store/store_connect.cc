@@ -55,10 +55,10 @@ absl::Status AwaitSocket(const StoreAddress& address, int fd, short events, int6
   }
 }
 
-absl::StatusOr<StoreSocket> ConnectSocket(const StoreAddress& address, const SocketAddress& to,
-                                          int64_t end_ns, int stop_fd) {
-  StoreSocket made(socket(to.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!made) return NoAnswer(address, absl::ErrnoToStatus(errno, "socket").message());
+absl::StatusOr<Fd> ConnectSocket(const StoreAddress& address, const SocketAddress& to,
+                                 int64_t end_ns, int stop_fd) {
+  Fd made(socket(to.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!made.is_open()) return NoAnswer(address, absl::ErrnoToStatus(errno, "socket").message());
   if (connect(made.get(), to.get(), to.bytes) != 0) {
     if (errno != EINPROGRESS)
       return NoAnswer(address, absl::ErrnoToStatus(errno, to.Text()).message());
@@ -93,7 +93,7 @@ absl::Status SendAll(const StoreAddress& address, int fd, absl::string_view rest
 }
 
 absl::StatusOr<StoreConnection> Greet(const StoreAddress& address, const StoreSide& side,
-                                      StoreSocket connected, int64_t end_ns, int stop_fd) {
+                                      Fd connected, int64_t end_ns, int stop_fd) {
   ClientGreeting greeting(&side);
   auto hello = greeting.Hello();
   if (!hello.ok()) return hello.status();

@@ -13,7 +13,7 @@
 namespace sluice {
 
 struct StoreConnection {
-  StoreSocket socket;
+  Fd socket;
   std::string instance;  // the server's
 };
 

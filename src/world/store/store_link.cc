@@ -43,7 +43,8 @@ absl::StatusOr<std::shared_ptr<StoreLink>> StoreLink::Open(const StoreAddress& a
                                                            absl::Duration timeout,
                                                            absl::Duration connect_timeout) {
   std::shared_ptr<StoreLink> link(new StoreLink(address, token, timeout));
-  if (!link->wake_ || !link->stop_) return absl::ErrnoToStatus(errno, "eventfd");
+  if (!link->wake_.is_open() || !link->stop_.is_open())
+    return absl::ErrnoToStatus(errno, "eventfd");
   auto connection =
       ConnectInTime(address, link->side_, MonotonicNs() + StoreWaitNs(connect_timeout));
   if (!connection.ok()) return connection.status();

@@ -104,8 +104,8 @@ class StoreLink {
   const StoreSide side_;
   const absl::Duration timeout_;
   std::string own_host_;
-  StoreSocket wake_;  // readable when the thread has something to do
-  StoreSocket stop_;  // readable when the link is closed
+  Fd wake_;  // readable when the thread has something to do
+  Fd stop_;  // readable when the link is closed
   std::thread thread_;
 
   // The thread's.

@@ -34,7 +34,7 @@ StoreLink::Silence StoreLink::AllowedSilence() const {
 
 void StoreLink::Run() {
   while (!Stopped()) {
-    if (connection_.socket) {
+    if (connection_.socket.is_open()) {
       Attend();
       continue;
     }
@@ -83,7 +83,7 @@ void StoreLink::Attend() {
   const Silence silence = AllowedSilence();
   const int64_t every_ns = PingEveryNs(silence.limit_ns);
   SendRequests(MonotonicNs());
-  if (!connection_.socket) return;
+  if (!connection_.socket.is_open()) return;
   const short writes = sent_ < unsent_.size() ? POLLOUT : 0;
   pollfd fds[] = {{connection_.socket.get(), static_cast<short>(POLLIN | writes), 0},
                   {wake_.get(), POLLIN, 0}};

@@ -39,7 +39,7 @@ bool WatchFd(int epoll_fd, int fd, uint64_t id, uint32_t events) {
 
 }  // namespace
 
-StoreLoop::StoreLoop(StoreSocket listener, const std::string& token, const StoreLimits& limits,
+StoreLoop::StoreLoop(Fd listener, const std::string& token, const StoreLimits& limits,
                      std::string instance)
     : limits_(limits),
       side_{token},
@@ -52,14 +52,13 @@ StoreLoop::StoreLoop(StoreSocket listener, const std::string& token, const Store
       expire_ns_(kStoreNever),
       accept_again_ns_(kStoreNever) {}
 
-absl::StatusOr<std::unique_ptr<StoreLoop>> StoreLoop::Make(StoreSocket listener,
-                                                           const std::string& token,
+absl::StatusOr<std::unique_ptr<StoreLoop>> StoreLoop::Make(Fd listener, const std::string& token,
                                                            const StoreLimits& limits) {
   auto instance = MakeStoreRandom(kStoreInstanceBytes);
   if (!instance.ok()) return instance.status();
   std::unique_ptr<StoreLoop> loop(
       new StoreLoop(std::move(listener), token, limits, *std::move(instance)));
-  if (!loop->wake_ || !loop->epoll_ ||
+  if (!loop->wake_.is_open() || !loop->epoll_.is_open() ||
       !WatchFd(loop->epoll_.get(), loop->wake_.get(), kWakeId, EPOLLIN) ||
       !WatchFd(loop->epoll_.get(), loop->listener_.get(), kListenerId, EPOLLIN)) {
     return absl::ErrnoToStatus(errno, "the store gets no epoll from the system");
@@ -97,8 +96,8 @@ void StoreLoop::Run() {
 
 void StoreLoop::Accept() {
   for (int i = 0; i < kAcceptsAtOnce; ++i) {
-    StoreSocket accepted(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!accepted) {
+    Fd accepted(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!accepted.is_open()) {
       if (errno == EAGAIN || errno == EWOULDBLOCK) return;
       if (errno == EINTR || errno == ECONNABORTED) continue;
       const bool full = errno == EMFILE || errno == ENFILE;

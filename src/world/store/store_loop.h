@@ -20,8 +20,7 @@ namespace sluice {
 
 class StoreLoop {
  public:
-  static absl::StatusOr<std::unique_ptr<StoreLoop>> Make(StoreSocket listener,
-                                                         const std::string& token,
+  static absl::StatusOr<std::unique_ptr<StoreLoop>> Make(Fd listener, const std::string& token,
                                                          const StoreLimits& limits);
 
   // Until Stop, which any thread may call.
@@ -31,8 +30,7 @@ class StoreLoop {
  private:
   using Clients = std::map<uint64_t, StoreClient>;
 
-  StoreLoop(StoreSocket listener, const std::string& token, const StoreLimits& limits,
-            std::string instance);
+  StoreLoop(Fd listener, const std::string& token, const StoreLimits& limits, std::string instance);
 
   void Accept();
   void Attend(uint64_t id, uint32_t events);
@@ -60,9 +58,9 @@ class StoreLoop {
   const StoreLimits limits_;
   const StoreSide side_;
   const std::string instance_;
-  StoreSocket listener_;
-  StoreSocket wake_;
-  StoreSocket epoll_;
+  Fd listener_;
+  Fd wake_;
+  Fd epoll_;
   StoreDesk desk_;
   Clients clients_;
   uint64_t last_id_ = 0;

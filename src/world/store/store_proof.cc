@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "transport/hmac.h"
+#include "net/hmac.h"
 
 namespace sluice {
 

@@ -13,13 +13,7 @@
 
 namespace sluice {
 
-void StoreSocket::Close() {
-  // A child that was forked just now may still have a copy.
-  if (fd_.is_open()) shutdown(fd_.get(), SHUT_RDWR);
-  fd_.Close();
-}
-
-absl::StatusOr<StoreSocket> ListenAt(const SocketAddress& address) {
+absl::StatusOr<Fd> ListenAt(const SocketAddress& address) {
   constexpr int kBacklog = 1024;
   const auto failed = [&](const char* call) {
     const bool is_held = errno == EADDRINUSE;
@@ -27,9 +21,8 @@ absl::StatusOr<StoreSocket> ListenAt(const SocketAddress& address) {
                         absl::StrCat("a store cannot listen at ", address.Text(), ": ",
                                      absl::ErrnoToStatus(errno, call).message()));
   };
-  StoreSocket listener(
-      socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!listener) return failed("socket");
+  Fd listener(socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!listener.is_open()) return failed("socket");
   // So that a store can be started anew right after its end.
   const int on = 1;
   setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
@@ -52,7 +45,7 @@ absl::StatusOr<SocketAddress> AddressOfSocket(int fd) {
 }
 
 bool CanBind(const SocketAddress& address) {
-  const OwnedFd fd(socket(address.get()->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const Fd fd(socket(address.get()->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   return fd.is_open() && bind(fd.get(), address.get(), address.bytes) == 0;
 }
 

@@ -1,4 +1,4 @@
-// Sockets of the store: closed with their owner, and in children that are forked.
+// Sockets of the store.
 #ifndef SLUICE_SRC_WORLD_STORE_STORE_SOCKET_H_
 #define SLUICE_SRC_WORLD_STORE_STORE_SOCKET_H_
 
@@ -10,30 +10,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "transport/owned_fd.h"
+#include "net/fd.h"
 #include "world/store/store_address.h"
 
 namespace sluice {
 
-// A socket that is shut down when it is closed, or another descriptor.
-class StoreSocket {
- public:
-  StoreSocket() = default;
-  explicit StoreSocket(int fd) : fd_(fd) {}  // below 0: none
-  StoreSocket(StoreSocket&& other) noexcept = default;
-  StoreSocket& operator=(StoreSocket&& other) noexcept = default;
-  ~StoreSocket() { Close(); }
-
-  int get() const { return fd_.get(); }
-  explicit operator bool() const { return fd_.is_open(); }
-  void Close();
-
- private:
-  OwnedFd fd_;
-};
-
 // All sockets do not wait. errno is that of the call on error.
-absl::StatusOr<StoreSocket> ListenAt(const SocketAddress& address);
+absl::StatusOr<Fd> ListenAt(const SocketAddress& address);
 absl::StatusOr<SocketAddress> AddressOfSocket(int fd);
 // Whether the address, of any port, is one of this host's.
 bool CanBind(const SocketAddress& address);

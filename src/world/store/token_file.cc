@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "net/fd.h"
 #include "tensor/error_text.h"
-#include "transport/owned_fd.h"
 #include "transport/say_once.h"
 #include "world/store/store_check.h"
 #include "world/store/store_proof.h"
@@ -20,7 +20,7 @@ namespace sluice {
 
 absl::StatusOr<std::string> ReadTokenFile(const std::string& path) {
   // The open of a pipe would wait for somebody who writes.
-  const OwnedFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const Fd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat about = {};
   if (!file.is_open() || fstat(file.get(), &about) != 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot read the token in ", path));

@@ -134,12 +134,12 @@ TEST(PeerUserTest, ASocketThatNobodyHasIsNobodys) {
   auto listener = ListenAt(ResolveStoreHost("127.0.0.1", 0)->front());
   ASSERT_TRUE(listener.ok());
   const auto bound = AddressOfSocket(listener->get());
-  const StoreSocket client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const Fd client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ASSERT_EQ(connect(client.get(), bound->get(), bound->bytes), 0);
   absl::Status status = CheckPeerUser(client.get(), "store");
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("there is no token"));
-  StoreSocket accepted(accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC));
+  Fd accepted(accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC));
   status = CheckPeerUser(client.get(), "store");
   EXPECT_TRUE(status.ok()) << status;
   // The system shows it as root's then, whoever has closed it.

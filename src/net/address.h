@@ -1,6 +1,6 @@
 // Addresses of TCP sockets as text of digits, and those of this host.
-#ifndef SLUICE_SRC_TRANSPORT_TCP_TCP_ADDRESS_H_
-#define SLUICE_SRC_TRANSPORT_TCP_TCP_ADDRESS_H_
+#ifndef SLUICE_SRC_NET_ADDRESS_H_
+#define SLUICE_SRC_NET_ADDRESS_H_
 
 #include <sys/socket.h>
 
@@ -37,4 +37,4 @@ std::vector<std::string> HostAddresses(bool with_ipv6, const std::string& first 
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_TCP_TCP_ADDRESS_H_
+#endif  // SLUICE_SRC_NET_ADDRESS_H_

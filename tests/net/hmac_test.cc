@@ -1,5 +1,5 @@
 // HMAC-SHA256 against published values.
-#include "transport/hmac.h"
+#include "net/hmac.h"
 
 #include <algorithm>
 #include <string>

@@ -1,6 +1,6 @@
 // Keyed digests of messages, for processes that prove to each other that they know one secret.
-#ifndef SLUICE_SRC_TRANSPORT_HMAC_H_
-#define SLUICE_SRC_TRANSPORT_HMAC_H_
+#ifndef SLUICE_SRC_NET_HMAC_H_
+#define SLUICE_SRC_NET_HMAC_H_
 
 #include <array>
 #include <cstddef>
@@ -27,4 +27,4 @@ absl::Status FillRandom(absl::Span<std::byte> bytes);
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_HMAC_H_
+#endif  // SLUICE_SRC_NET_HMAC_H_

@@ -1,6 +1,6 @@
 // Sockets as the links need them.
-#ifndef SLUICE_SRC_TRANSPORT_TCP_TCP_SOCKET_H_
-#define SLUICE_SRC_TRANSPORT_TCP_TCP_SOCKET_H_
+#ifndef SLUICE_SRC_NET_SOCKET_H_
+#define SLUICE_SRC_NET_SOCKET_H_
 
 #include <sys/types.h>
 
@@ -10,13 +10,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "transport/owned_fd.h"
-#include "transport/tcp/tcp_address.h"
+#include "net/address.h"
+#include "net/fd.h"
 
 namespace sluice {
 
 struct TcpListener {
-  OwnedFd fd;
+  Fd fd;
   std::string address;  // as TcpLinks::address() has it
 };
 
@@ -26,7 +26,7 @@ absl::StatusOr<TcpListener> ListenTcp(const std::string& bind, int port,
                                       const std::string& first = "");
 
 // Begins to connect; the result is there when the descriptor is writable.
-absl::StatusOr<OwnedFd> ConnectTcp(const TcpAddress& address);
+absl::StatusOr<Fd> ConnectTcp(const TcpAddress& address);
 
 // What became of a connect: 0, EINPROGRESS while it is under way, or the error.
 int ConnectOutcome(int fd);
@@ -47,4 +47,4 @@ std::string ErrnoText(int error);
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_TRANSPORT_TCP_TCP_SOCKET_H_
+#endif  // SLUICE_SRC_NET_SOCKET_H_

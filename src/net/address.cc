@@ -1,5 +1,5 @@
 // Reading and writing addresses, without asking a name server.
-#include "transport/tcp/tcp_address.h"
+#include "net/address.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>

@@ -1,5 +1,5 @@
 // Calls of the system that make TCP sockets.
-#include "transport/tcp/tcp_socket.h"
+#include "net/socket.h"
 
 #include <linux/tcp.h>
 #include <netinet/in.h>
@@ -28,9 +28,9 @@ absl::Status SocketError(const char* call, const std::string& where, int error) 
   return absl::UnavailableError(absl::StrCat(call, " at ", where, ": ", ErrnoText(error)));
 }
 
-absl::StatusOr<OwnedFd> ListenAt(const TcpAddress& address, int port) {
+absl::StatusOr<Fd> ListenAt(const TcpAddress& address, int port) {
   const int family = address.get()->sa_family;
-  OwnedFd fd(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  Fd fd(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const std::string where = TcpAddressText(address);
   if (!fd.is_open()) return SocketError("socket", where, errno);
   // After a restart, connections of before may still hold a port that was asked for. Two sockets
@@ -66,13 +66,13 @@ absl::StatusOr<TcpListener> ListenTcp(const std::string& bind, int port, const s
   if (!bind.empty()) {
     absl::StatusOr<TcpAddress> address = MakeTcpAddress(bind, port);
     if (!address.ok()) return address.status();
-    absl::StatusOr<OwnedFd> fd = ListenAt(*address, port);
+    absl::StatusOr<Fd> fd = ListenAt(*address, port);
     if (!fd.ok()) return fd.status();
     const int bound = PortOf(fd->get());
     return TcpListener{*std::move(fd), JoinAddresses({bind}, bound)};
   }
   bool with_ipv6 = true;
-  absl::StatusOr<OwnedFd> fd = ListenAt(*MakeTcpAddress("::", port), port);
+  absl::StatusOr<Fd> fd = ListenAt(*MakeTcpAddress("::", port), port);
   if (!fd.ok()) {  // a host without IPv6
     with_ipv6 = false;
     fd = ListenAt(*MakeTcpAddress("0.0.0.0", port), port);
@@ -88,9 +88,9 @@ absl::StatusOr<TcpListener> ListenTcp(const std::string& bind, int port, const s
   return TcpListener{*std::move(fd), JoinAddresses(hosts, bound)};
 }
 
-absl::StatusOr<OwnedFd> ConnectTcp(const TcpAddress& address) {
+absl::StatusOr<Fd> ConnectTcp(const TcpAddress& address) {
   const std::string where = TcpAddressText(address);
-  OwnedFd fd(socket(address.get()->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  Fd fd(socket(address.get()->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd.is_open()) return SocketError("socket", where, errno);
   if (connect(fd.get(), address.get(), address.length) != 0 && errno != EINPROGRESS) {
     return SocketError("connect", where, errno);

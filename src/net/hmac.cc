@@ -1,5 +1,5 @@
 // HMAC-SHA256 by libcrypto.
-#include "transport/hmac.h"
+#include "net/hmac.h"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>

@@ -1,11 +1,13 @@
 // Which descriptors are owned, and what a forked child does with them.
-#include "transport/owned_fd.h"
+#include "net/fd.h"
 
 #include <pthread.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 
 namespace sluice {
@@ -45,14 +47,17 @@ uint32_t ForkCount() {
   return fork_count.load(std::memory_order_relaxed);
 }
 
-OwnedFd::OwnedFd(int fd) : fd_(fd), forks_(ForkCount()) {
+Fd::Fd(int fd) : fd_(fd), forks_(ForkCount()) {
   if (fd_ >= 0) GuardFd(fd_, true);
 }
 
-void OwnedFd::Close() {
+void Fd::Close() {
   if (is_open()) {
+    const int error = errno;
     GuardFd(fd_, false);
+    shutdown(fd_, SHUT_RDWR);  // which other descriptors refuse
     close(fd_);
+    errno = error;
   }
   fd_ = -1;
 }

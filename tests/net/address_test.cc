@@ -1,5 +1,5 @@
 // Addresses as text.
-#include "transport/tcp/tcp_address.h"
+#include "net/address.h"
 
 #include <string>
 
