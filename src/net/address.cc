@@ -4,16 +4,16 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <netinet/in.h>
 
-#include <algorithm>
-#include <array>
+#include <cstdint>
 #include <cstring>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 
 namespace sluice {
 namespace {
@@ -23,14 +23,10 @@ absl::Status NoAddress(absl::string_view text) {
                                                  "\"; one is 10.0.0.1:4711 or [2001:db8::1]:4711"));
 }
 
-std::string HostText(const sockaddr* address) {
-  std::array<char, INET6_ADDRSTRLEN> text = {};
-  const void* const digits =
-      address->sa_family == AF_INET
-          ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(address)->sin_addr)
-          : &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
-  if (inet_ntop(address->sa_family, digits, text.data(), text.size()) == nullptr) return "?";
-  return text.data();
+std::string HostText(const sockaddr* address, socklen_t length) {
+  char host[NI_MAXHOST] = "";
+  if (getnameinfo(address, length, host, sizeof(host), nullptr, 0, NI_NUMERICHOST) != 0) return "";
+  return host;
 }
 
 // Others can reach this host there.
@@ -47,34 +43,60 @@ bool IsReachable(const ifaddrs& interface) {
 
 }  // namespace
 
-absl::StatusOr<TcpAddress> MakeTcpAddress(absl::string_view host, int port) {
+bool SocketAddress::IsLoopback() const {
+  constexpr uint32_t kLoopbackNet = 127;
+  if (storage.ss_family == AF_INET) {
+    const auto* const in = reinterpret_cast<const sockaddr_in*>(&storage);
+    return ntohl(in->sin_addr.s_addr) >> 24 == kLoopbackNet;
+  }
+  if (storage.ss_family != AF_INET6) return false;
+  const in6_addr& digits = reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_addr;
+  if (IN6_IS_ADDR_V4MAPPED(&digits)) return digits.s6_addr[12] == kLoopbackNet;
+  return IN6_IS_ADDR_LOOPBACK(&digits);
+}
+
+// Both kinds have the port at one place.
+int SocketAddress::port() const {
+  return ntohs(reinterpret_cast<const sockaddr_in*>(&storage)->sin_port);
+}
+
+std::string SocketAddress::Host() const { return HostText(get(), length); }
+
+std::string SocketAddress::Text() const {
+  const std::string host = Host();
+  if (host.empty()) return "an unknown address";
+  const bool brackets = absl::StrContains(host, ':');
+  return absl::StrCat(brackets ? "[" : "", host, brackets ? "]:" : ":", port());
+}
+
+absl::string_view WithoutBrackets(absl::string_view host) {
+  const bool has_brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  return has_brackets ? host.substr(1, host.size() - 2) : host;
+}
+
+absl::StatusOr<SocketAddress> MakeAddress(absl::string_view host, int port) {
   if (port < 0 || port > 65535) {
     return absl::InvalidArgumentError(absl::StrCat("no port: ", port, "; 0 .. 65535"));
   }
-  std::string digits(host);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
-    digits = std::string(host.substr(1, host.size() - 2));
-  }
-  TcpAddress address;
+  const std::string digits(WithoutBrackets(host));
+  SocketAddress address;
   auto* const four = reinterpret_cast<sockaddr_in*>(&address.storage);
+  auto* const six = reinterpret_cast<sockaddr_in6*>(&address.storage);
   if (inet_pton(AF_INET, digits.c_str(), &four->sin_addr) == 1) {
     four->sin_family = AF_INET;
-    four->sin_port = htons(static_cast<uint16_t>(port));
     address.length = sizeof(sockaddr_in);
-    return address;
-  }
-  auto* const six = reinterpret_cast<sockaddr_in6*>(&address.storage);
-  if (inet_pton(AF_INET6, digits.c_str(), &six->sin6_addr) == 1) {
+  } else if (inet_pton(AF_INET6, digits.c_str(), &six->sin6_addr) == 1) {
     six->sin6_family = AF_INET6;
-    six->sin6_port = htons(static_cast<uint16_t>(port));
     address.length = sizeof(sockaddr_in6);
-    return address;
+  } else {
+    return NoAddress(host);
   }
-  return NoAddress(host);
+  four->sin_port = htons(static_cast<uint16_t>(port));  // both kinds have it at one place
+  return address;
 }
 
-absl::StatusOr<std::vector<TcpAddress>> ParseTcpAddresses(absl::string_view text) {
-  std::vector<TcpAddress> addresses;
+absl::StatusOr<std::vector<SocketAddress>> ParseAddresses(absl::string_view text) {
+  std::vector<SocketAddress> addresses;
   for (const absl::string_view one : absl::StrSplit(text, ',')) {
     const size_t colon = one.rfind(':');
     int port = 0;
@@ -82,25 +104,15 @@ absl::StatusOr<std::vector<TcpAddress>> ParseTcpAddresses(absl::string_view text
         port == 0) {
       return NoAddress(one);
     }
-    const absl::StatusOr<TcpAddress> address = MakeTcpAddress(one.substr(0, colon), port);
+    const absl::StatusOr<SocketAddress> address = MakeAddress(one.substr(0, colon), port);
     if (!address.ok()) return address.status();
-    if (addresses.size() == kMaxTcpAddresses) {
+    if (addresses.size() == kMaxAddresses) {
       return absl::InvalidArgumentError(
-          absl::StrCat("more than ", kMaxTcpAddresses, " addresses of one rank"));
+          absl::StrCat("more than ", kMaxAddresses, " addresses of one rank"));
     }
     addresses.push_back(*address);
   }
   return addresses;
-}
-
-std::string TcpAddressText(const TcpAddress& address) {
-  const std::string host = HostText(address.get());
-  if (address.get()->sa_family == AF_INET) {
-    const auto* const four = reinterpret_cast<const sockaddr_in*>(&address.storage);
-    return absl::StrCat(host, ":", ntohs(four->sin_port));
-  }
-  const auto* const six = reinterpret_cast<const sockaddr_in6*>(&address.storage);
-  return absl::StrCat("[", host, "]:", ntohs(six->sin6_port));
 }
 
 std::vector<std::string> HostAddresses(bool with_ipv6, const std::string& first) {
@@ -110,7 +122,10 @@ std::vector<std::string> HostAddresses(bool with_ipv6, const std::string& first)
   if (getifaddrs(&interfaces) == 0) {
     for (const ifaddrs* each = interfaces; each != nullptr; each = each->ifa_next) {
       if (!IsReachable(*each)) continue;
-      (each->ifa_addr->sa_family == AF_INET ? four : six).push_back(HostText(each->ifa_addr));
+      const bool is_four = each->ifa_addr->sa_family == AF_INET;
+      (is_four ? four : six)
+          .push_back(
+              HostText(each->ifa_addr, is_four ? sizeof(sockaddr_in) : sizeof(sockaddr_in6)));
     }
     freeifaddrs(interfaces);
   }

@@ -30,8 +30,8 @@ absl::StatusOr<HmacDigest> HmacSha256(absl::string_view key,
   return digest;
 }
 
-bool EqualDigests(const HmacDigest& one, const HmacDigest& other) {
-  return CRYPTO_memcmp(one.data(), other.data(), one.size()) == 0;
+bool EqualDigests(absl::string_view one, absl::string_view other) {
+  return one.size() == other.size() && CRYPTO_memcmp(one.data(), other.data(), one.size()) == 0;
 }
 
 absl::Status FillRandom(absl::Span<std::byte> bytes) {
@@ -43,6 +43,13 @@ absl::Status FillRandom(absl::Span<std::byte> bytes) {
     filled += static_cast<size_t>(count);
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> MakeRandom(size_t bytes) {
+  std::string random(bytes, '\0');
+  absl::Status status = FillRandom({reinterpret_cast<std::byte*>(random.data()), bytes});
+  if (!status.ok()) return status;
+  return random;
 }
 
 }  // namespace sluice

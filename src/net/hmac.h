@@ -14,16 +14,17 @@ namespace sluice {
 
 using HmacDigest = std::array<std::byte, 32>;
 
-// HMAC-SHA256 of the parts, one after the other. Who wants to tell parts apart gives them fixed
-// lengths. An empty key is a key like others. Internal: the library refused.
+// HMAC-SHA256 of the parts, one after the other. Callers that want to tell parts apart give them
+// fixed lengths. An empty key is a key like others. Internal: the library refused.
 absl::StatusOr<HmacDigest> HmacSha256(absl::string_view key,
                                       absl::Span<const absl::string_view> parts);
 
-// Takes as long whether they are equal or not.
-bool EqualDigests(const HmacDigest& one, const HmacDigest& other);
+// Takes as long whatever the bytes are, if they are of one length. Otherwise: false.
+bool EqualDigests(absl::string_view one, absl::string_view other);
 
-// Fills `bytes` with what nobody can foretell. Unavailable: the system has none.
+// Bytes that nobody can foretell. Unavailable: the system has none.
 absl::Status FillRandom(absl::Span<std::byte> bytes);
+absl::StatusOr<std::string> MakeRandom(size_t bytes);
 
 }  // namespace sluice
 

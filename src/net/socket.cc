@@ -1,4 +1,4 @@
-// Calls of the system that make TCP sockets.
+// Makes sockets, and reads and writes without waiting.
 #include "net/socket.h"
 
 #include <linux/tcp.h>
@@ -7,95 +7,45 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdint>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 
 namespace sluice {
 namespace {
 
-// Ranks of a large world may all come at once.
-constexpr int kBacklog = 4096;
-
-void SetOption(int fd, int level, int name, int value) {
-  // What the system does not know makes a connection slower, not wrong.
-  static_cast<void>(setsockopt(fd, level, name, &value, sizeof(value)));
-}
-
-absl::Status SocketError(const char* call, const std::string& where, int error) {
-  return absl::UnavailableError(absl::StrCat(call, " at ", where, ": ", ErrnoText(error)));
-}
-
-absl::StatusOr<Fd> ListenAt(const TcpAddress& address, int port) {
-  const int family = address.get()->sa_family;
-  Fd fd(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  const std::string where = TcpAddressText(address);
-  if (!fd.is_open()) return SocketError("socket", where, errno);
-  // After a restart, connections of before may still hold a port that was asked for. Two sockets
-  // that get any free port may with this option get the same one, and then one cannot listen.
-  if (port != 0) SetOption(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
-  if (family == AF_INET6) SetOption(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
-  if (bind(fd.get(), address.get(), address.length) != 0) return SocketError("bind", where, errno);
-  if (listen(fd.get(), kBacklog) != 0) return SocketError("listen", where, errno);
-  return fd;
-}
-
-int PortOf(int fd) {
-  TcpAddress address;
-  address.length = sizeof(address.storage);
-  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address.storage), &address.length) != 0)
-    return 0;
-  // The port lies at the same place in both kinds.
-  return ntohs(reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_port);
-}
-
-std::string JoinAddresses(const std::vector<std::string>& hosts, int port) {
-  std::vector<std::string> texts;
-  for (const std::string& host : hosts) {
-    const absl::StatusOr<TcpAddress> address = MakeTcpAddress(host, port);
-    if (address.ok()) texts.push_back(TcpAddressText(*address));
-  }
-  return absl::StrJoin(texts, ",");
+Fd MakeSocket(const SocketAddress& address, const char** call) {
+  *call = "socket";
+  return Fd(socket(address.get()->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
 }  // namespace
 
-absl::StatusOr<TcpListener> ListenTcp(const std::string& bind, int port, const std::string& first) {
-  if (!bind.empty()) {
-    absl::StatusOr<TcpAddress> address = MakeTcpAddress(bind, port);
-    if (!address.ok()) return address.status();
-    absl::StatusOr<Fd> fd = ListenAt(*address, port);
-    if (!fd.ok()) return fd.status();
-    const int bound = PortOf(fd->get());
-    return TcpListener{*std::move(fd), JoinAddresses({bind}, bound)};
+Fd ListenAt(const SocketAddress& address, int backlog, const char** call) {
+  Fd fd = MakeSocket(address, call);
+  if (!fd.is_open()) return fd;
+  // After a restart, connections of before may still hold a port that was asked for. Two sockets
+  // that get any free port may with this option get the same one, and then one cannot listen.
+  if (address.port() != 0) SetSocketOption(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  if (address.get()->sa_family == AF_INET6) {
+    SetSocketOption(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
   }
-  bool with_ipv6 = true;
-  absl::StatusOr<Fd> fd = ListenAt(*MakeTcpAddress("::", port), port);
-  if (!fd.ok()) {  // a host without IPv6
-    with_ipv6 = false;
-    fd = ListenAt(*MakeTcpAddress("0.0.0.0", port), port);
-  }
-  if (!fd.ok()) return fd.status();
-  const int bound = PortOf(fd->get());
-  const std::vector<std::string> hosts = HostAddresses(with_ipv6, first);
-  if (hosts.size() > kMaxTcpAddresses) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("this host has ", hosts.size(), " addresses, more than ", kMaxTcpAddresses,
-                     ": name the one at which others reach it, by SLUICE_BIND"));
-  }
-  return TcpListener{*std::move(fd), JoinAddresses(hosts, bound)};
+  *call = "bind";
+  if (bind(fd.get(), address.get(), address.length) != 0) return Fd();
+  *call = "listen";
+  return listen(fd.get(), backlog) == 0 ? std::move(fd) : Fd();
 }
 
-absl::StatusOr<Fd> ConnectTcp(const TcpAddress& address) {
-  const std::string where = TcpAddressText(address);
-  Fd fd(socket(address.get()->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!fd.is_open()) return SocketError("socket", where, errno);
-  if (connect(fd.get(), address.get(), address.length) != 0 && errno != EINPROGRESS) {
-    return SocketError("connect", where, errno);
-  }
-  return fd;
+Fd ConnectTo(const SocketAddress& address, const char** call) {
+  Fd fd = MakeSocket(address, call);
+  if (!fd.is_open()) return fd;
+  *call = "connect";
+  const bool begun = connect(fd.get(), address.get(), address.length) == 0 || errno == EINPROGRESS;
+  return begun ? std::move(fd) : Fd();
 }
 
 int ConnectOutcome(int fd) {
@@ -107,13 +57,30 @@ int ConnectOutcome(int fd) {
   return error;
 }
 
-void PrepareTcp(int fd, absl::Duration silence) {
+SocketAddress AddressOfSocket(int fd) {
+  SocketAddress address;
+  address.length = sizeof(address.storage);
+  auto* const own = reinterpret_cast<sockaddr*>(&address.storage);
+  return getsockname(fd, own, &address.length) == 0 ? address : SocketAddress();
+}
+
+bool CanBind(const SocketAddress& address) {
+  const Fd fd(socket(address.get()->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return fd.is_open() && bind(fd.get(), address.get(), address.length) == 0;
+}
+
+void PrepareConnection(int fd, absl::Duration silence) {
   const int seconds = static_cast<int>(std::clamp<int64_t>(absl::ToInt64Seconds(silence), 6, 7200));
-  SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  SetOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  SetOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, seconds / 2);
-  SetOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, seconds / 6);
-  SetOption(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+  SetSocketOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  SetSocketOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  SetSocketOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, seconds / 2);
+  SetSocketOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, seconds / 6);
+  SetSocketOption(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+void SetSocketOption(int fd, int level, int name, int value) {
+  // An option that the system does not know makes a connection slower, not wrong.
+  static_cast<void>(setsockopt(fd, level, name, &value, sizeof(value)));
 }
 
 bool IsSilent(int fd, absl::Duration silence) {
@@ -126,7 +93,7 @@ bool IsSilent(int fd, absl::Duration silence) {
   return absl::Milliseconds(info.tcpi_last_ack_recv) > silence;
 }
 
-ssize_t ReadTcp(int fd, void* data, size_t bytes) {
+ssize_t ReadSocket(int fd, void* data, size_t bytes) {
   ssize_t count;
   do {
     count = recv(fd, data, bytes, MSG_DONTWAIT);
@@ -134,7 +101,7 @@ ssize_t ReadTcp(int fd, void* data, size_t bytes) {
   return count;
 }
 
-ssize_t WriteTcp(int fd, const void* data, size_t bytes) {
+ssize_t WriteSocket(int fd, const void* data, size_t bytes) {
   ssize_t count;
   do {
     count = send(fd, data, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -142,6 +109,24 @@ ssize_t WriteTcp(int fd, const void* data, size_t bytes) {
   return count;
 }
 
+SocketIo ReadSome(int fd, std::string* bytes, size_t most) {
+  std::array<char, size_t{64} << 10> room;
+  const ssize_t got = ReadSocket(fd, room.data(), std::min(room.size(), most));
+  if (got <= 0) return {0, got == 0 || errno != EAGAIN};
+  bytes->append(room.data(), static_cast<size_t>(got));
+  return {static_cast<size_t>(got), false};
+}
+
+SocketIo WriteSome(int fd, absl::string_view bytes) {
+  const ssize_t sent = WriteSocket(fd, bytes.data(), bytes.size());
+  if (sent < 0) return {0, errno != EAGAIN};
+  return {static_cast<size_t>(sent), false};
+}
+
 std::string ErrnoText(int error) { return std::generic_category().message(error); }
+
+std::string SocketErrorText(const char* call, const SocketAddress& address, int error) {
+  return absl::StrCat(call, " at ", address.Text(), ": ", ErrnoText(error));
+}
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// Sockets as the links need them.
+// Calls of the system that make and use sockets. No socket waits.
 #ifndef SLUICE_SRC_NET_SOCKET_H_
 #define SLUICE_SRC_NET_SOCKET_H_
 
@@ -7,43 +7,52 @@
 #include <cstddef>
 #include <string>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "net/address.h"
 #include "net/fd.h"
 
 namespace sluice {
 
-struct TcpListener {
-  Fd fd;
-  std::string address;  // as TcpLinks::address() has it
-};
+// Both: none is open where the system refuses; then errno is that of the call that `call` names.
+// So many connections wait to be accepted.
+Fd ListenAt(const SocketAddress& address, int backlog, const char** call);
+// Begins to connect; ConnectOutcome has the result when the descriptor is writable.
+Fd ConnectTo(const SocketAddress& address, const char** call);
 
-// Listens at `bind`, or at all addresses of this host if it is empty, of which `first` is told
-// first. InvalidArgument: it has more than kMaxTcpAddresses.
-absl::StatusOr<TcpListener> ListenTcp(const std::string& bind, int port,
-                                      const std::string& first = "");
-
-// Begins to connect; the result is there when the descriptor is writable.
-absl::StatusOr<Fd> ConnectTcp(const TcpAddress& address);
-
-// What became of a connect: 0, EINPROGRESS while it is under way, or the error.
+// The result of a connect: 0, EINPROGRESS while it is under way, or the error.
 int ConnectOutcome(int fd);
 
-// Small frames go at once, and a peer's host that is gone is noticed after `silence` while nothing
-// is under way.
-void PrepareTcp(int fd, absl::Duration silence);
+// The address of the socket's own end. Its length is 0 if the system does not tell.
+SocketAddress AddressOfSocket(int fd);
+
+// Whether the address, of any port, is one of this host's.
+bool CanBind(const SocketAddress& address);
+
+// Sends small pieces at once, and notices a host that is gone after `silence` while nothing is
+// under way.
+void PrepareConnection(int fd, absl::Duration silence);
+void SetSocketOption(int fd, int level, int name, int value);
 
 // Whether bytes or probes are under way that the peer's host has not answered for `silence`.
 bool IsSilent(int fd, absl::Duration silence);
 
 // As read and write, of what is there or has room; -1 with EAGAIN: nothing. Never a signal.
-ssize_t ReadTcp(int fd, void* data, size_t bytes);
-ssize_t WriteTcp(int fd, const void* data, size_t bytes);
+ssize_t ReadSocket(int fd, void* data, size_t bytes);
+ssize_t WriteSocket(int fd, const void* data, size_t bytes);
 
-// "Connection refused".
+// The same with texts.
+struct SocketIo {
+  size_t bytes = 0;
+  bool ended = false;  // by the other side, or by an error: nothing comes or goes any more
+};
+// Appends what has come, at most `most` bytes, and 64 KiB.
+SocketIo ReadSome(int fd, std::string* bytes, size_t most = size_t{64} << 10);
+SocketIo WriteSome(int fd, absl::string_view bytes);
+
+// "Connection refused", and "connect at 10.0.0.7:4711: Connection refused".
 std::string ErrnoText(int error);
+std::string SocketErrorText(const char* call, const SocketAddress& address, int error);
 
 }  // namespace sluice
 

@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "world/store/store_proof.h"
+#include "net/hmac.h"
 #include "world/world_options.h"
 
 namespace sluice {
@@ -61,7 +61,7 @@ std::string WorldMember::Describe() const {
 }
 
 absl::StatusOr<std::string> RandomHex(size_t bytes) {
-  const absl::StatusOr<std::string> random = MakeStoreRandom(bytes);
+  const absl::StatusOr<std::string> random = MakeRandom(bytes);
   if (!random.ok()) return random.status();
   return absl::BytesToHexString(*random);
 }

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "world/member.h"
-#include "world/store/store_proof.h"
+#include "world/store/store_greeting.h"
 #include "world/time_limit.h"
 
 namespace sluice {

@@ -10,10 +10,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/time/clock.h"
+#include "net/socket.h"
 #include "tensor/error_text.h"
 #include "world/store/store_address.h"
 #include "world/store/store_check.h"
-#include "world/store/store_socket.h"
 #include "world/store/token_store.h"
 #include "world/time_limit.h"
 #include "world/world_options.h"
@@ -37,9 +37,9 @@ std::string OwnHostTowards(const StoreAddress& store) {
   for (const SocketAddress& to : *found) {
     // Sends nothing: the system chooses a way.
     const Fd way(socket(to.get()->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    if (!way.is_open() || connect(way.get(), to.get(), to.bytes) != 0) continue;
-    const absl::StatusOr<SocketAddress> own = AddressOfSocket(way.get());
-    if (own.ok() && !own->IsLoopback()) return own->Host();
+    if (!way.is_open() || connect(way.get(), to.get(), to.length) != 0) continue;
+    const SocketAddress own = AddressOfSocket(way.get());
+    if (own.length != 0 && !own.IsLoopback()) return own.Host();
   }
   return "";
 }

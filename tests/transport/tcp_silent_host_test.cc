@@ -18,6 +18,7 @@
 
 #include "gmock/gmock.h"
 #include "net/socket.h"
+#include "transport/tcp/tcp_door.h"
 #include "transport/tcp/tcp_handshake.h"
 #include "transport/tcp/tcp_links.h"
 #include "transport/tcp_ranks.h"
@@ -71,7 +72,7 @@ class SlowDoor {
     const TcpLinksOptions options = TcpTestOptions(1, 2);
     const auto challenge = MakeChallenge({1, 2, options.world, options.secret}, hello_);
     ASSERT_TRUE(challenge.ok()) << challenge.status();
-    EXPECT_EQ(WriteTcp(call_.get(), &*challenge, sizeof(*challenge)),
+    EXPECT_EQ(WriteSocket(call_.get(), &*challenge, sizeof(*challenge)),
               static_cast<ssize_t>(sizeof(*challenge)));
   }
 

@@ -243,7 +243,7 @@ Order WhatComesFirst() {
   frame.channel = 3;
   {
     const Fd fd = BecomeRankOne(links);
-    EXPECT_EQ(WriteTcp(fd.get(), &frame, sizeof(frame)), sizeof(frame));
+    EXPECT_EQ(WriteSocket(fd.get(), &frame, sizeof(frame)), sizeof(frame));
   }
   bool came = false;
   Order order = Order::kRecordFirst;
@@ -312,7 +312,7 @@ TEST(TcpStrangersTest, EndsTheConnectionOfARankThatBreaksTheRules) {
   for (const TcpFrame& each : wrongs) {
     const Links links = MakeTcpLinks(3);
     const Fd fd = BecomeRankOne(links);
-    EXPECT_EQ(WriteTcp(fd.get(), &each, sizeof(each)), sizeof(each));
+    EXPECT_EQ(WriteSocket(fd.get(), &each, sizeof(each)), sizeof(each));
     ExpectRankOneLost(links);
   }
 }
@@ -327,7 +327,7 @@ TEST(TcpStrangersTest, EndsTheConnectionOfARankThatOverrunsItsRoom) {
     frame.kind = TcpFrameKind::kOffer;
     frame.flags = kEagerFlag;
     frame.slot = static_cast<uint32_t>(n);
-    EXPECT_EQ(WriteTcp(fd.get(), &frame, sizeof(frame)), sizeof(frame));
+    EXPECT_EQ(WriteSocket(fd.get(), &frame, sizeof(frame)), sizeof(frame));
     if (n < kEagerSlots) links[0]->Progress();
   }
   ExpectRankOneLost(links);
@@ -351,14 +351,14 @@ TEST(TcpStrangersTest, EndsTheConnectionOfARankWhosePiecesDoNotFit) {
     TcpFrame offer;
     offer.kind = TcpFrameKind::kOffer;
     offer.bytes = kBytes;
-    EXPECT_EQ(WriteTcp(fd.get(), &offer, sizeof(offer)), sizeof(offer));
+    EXPECT_EQ(WriteSocket(fd.get(), &offer, sizeof(offer)), sizeof(offer));
     TcpFrame grant;
     size_t read = 0;
     EXPECT_TRUE(PollAllUntil([&] { links[0]->Progress(); },
                              [&] {
                                const ssize_t count =
-                                   ReadTcp(fd.get(), reinterpret_cast<std::byte*>(&grant) + read,
-                                           sizeof(grant) - read);
+                                   ReadSocket(fd.get(), reinterpret_cast<std::byte*>(&grant) + read,
+                                              sizeof(grant) - read);
                                if (count > 0) read += static_cast<size_t>(count);
                                return read == sizeof(grant);
                              }));
@@ -370,7 +370,7 @@ TEST(TcpStrangersTest, EndsTheConnectionOfARankWhosePiecesDoNotFit) {
     data.length = wrong.bytes;
     std::vector<std::byte> all(sizeof(data) + wrong.bytes, std::byte{7});
     std::memcpy(all.data(), &data, sizeof(data));
-    EXPECT_GT(WriteTcp(fd.get(), all.data(), all.size()), 0);
+    EXPECT_GT(WriteSocket(fd.get(), all.data(), all.size()), 0);
     ExpectRankOneLost(links);
     EXPECT_TRUE(std::all_of(memory.begin(), memory.end(),
                             [](std::byte each) { return each == std::byte{0xA5}; }))
@@ -407,7 +407,7 @@ TEST(TcpStrangersTest, SurvivesRandomFrames) {
       frame.length = random() % 2 == 0 ? frame.bytes : 0;
       std::vector<std::byte> all(sizeof(frame) + frame.length, std::byte{7});
       std::memcpy(all.data(), &frame, sizeof(frame));
-      static_cast<void>(WriteTcp(fd.get(), all.data(), all.size()));
+      static_cast<void>(WriteSocket(fd.get(), all.data(), all.size()));
       TransportEvent events[8];
       EXPECT_TRUE(transport->Poll(absl::MakeSpan(events)).ok());
     }

@@ -19,7 +19,7 @@
 #include "transport/tcp_stranger.h"
 #include "world/card.h"
 #include "world/members.h"
-#include "world/store/store_proof.h"
+#include "world/store/store_greeting.h"
 
 namespace sluice::world_test {
 namespace {

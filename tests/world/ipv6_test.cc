@@ -33,7 +33,7 @@ constexpr char kOther[] = "fd00::2";
 bool AddAddress(const char* host) {
   const int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return false;
-  const TcpAddress address = *MakeTcpAddress(host, 0);
+  const SocketAddress address = *MakeAddress(host, 0);
   in6_ifreq request = {};
   request.ifr6_addr = reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr;
   request.ifr6_prefixlen = 128;

@@ -25,7 +25,7 @@ constexpr int64_t kHostLookNs = 1'000'000'000;
 
 }  // namespace
 
-TcpCall::TcpCall(const TcpIdentity& identity, int dst, const std::vector<TcpAddress>& addresses,
+TcpCall::TcpCall(const TcpIdentity& identity, int dst, const std::vector<SocketAddress>& addresses,
                  int64_t timeout_ns, absl::Duration silence)
     : identity_(identity),
       dst_(dst),
@@ -91,15 +91,16 @@ void TcpCall::Dial(int64_t now_ns) {
   }
 }
 
-bool TcpCall::StartLine(const TcpAddress& address) {
-  absl::StatusOr<Fd> fd = ConnectTcp(address);
-  if (!fd.ok()) {
-    Note(address, std::string(fd.status().message()));
+bool TcpCall::StartLine(const SocketAddress& address) {
+  const char* call = nullptr;
+  Fd fd = ConnectTo(address, &call);
+  if (!fd.is_open()) {
+    Note(address, SocketErrorText(call, address, errno));
     return false;
   }
   Line& line = lines_.emplace_back();
-  line.fd = *std::move(fd);
-  PrepareTcp(line.fd.get(), silence_);
+  line.fd = std::move(fd);
+  PrepareConnection(line.fd.get(), silence_);
   line.address = &address;
   return true;
 }
@@ -118,7 +119,7 @@ bool TcpCall::Advance(Line& line) {
   const absl::StatusOr<TcpHello> hello = MakeHello(identity_, dst_);
   if (!hello.ok()) return Fail(line, std::string(hello.status().message()));
   line.hello = *hello;
-  if (WriteTcp(line.fd.get(), &line.hello, sizeof(line.hello)) != sizeof(line.hello)) {
+  if (WriteSocket(line.fd.get(), &line.hello, sizeof(line.hello)) != sizeof(line.hello)) {
     return Fail(line, "it takes no hello");
   }
   return Hear(line);
@@ -128,7 +129,7 @@ bool TcpCall::Hear(Line& line) {
   while (true) {
     const size_t wanted = proved_ ? sizeof(TcpWelcome) : sizeof(TcpChallenge);
     const ssize_t count =
-        ReadTcp(line.fd.get(), line.read.data() + line.bytes, wanted - line.bytes);
+        ReadSocket(line.fd.get(), line.read.data() + line.bytes, wanted - line.bytes);
     if (count < 0 && errno == EAGAIN) return true;
     if (count <= 0) {
       doubtful_ = true;
@@ -163,7 +164,7 @@ bool TcpCall::Answer(Line& line, const TcpChallenge& challenge) {
   }
   const absl::StatusOr<TcpProof> proof = MakeProof(identity_, line.hello, challenge);
   if (!proof.ok()) return Fail(line, std::string(proof.status().message()));
-  if (WriteTcp(line.fd.get(), &*proof, sizeof(*proof)) != sizeof(*proof)) {
+  if (WriteSocket(line.fd.get(), &*proof, sizeof(*proof)) != sizeof(*proof)) {
     return Fail(line, "it takes no proof");
   }
   proved_ = true;
@@ -175,14 +176,14 @@ bool TcpCall::Fail(const Line& line, const std::string& why) {
   return false;
 }
 
-void TcpCall::Note(const TcpAddress& address, const std::string& why) {
+void TcpCall::Note(const SocketAddress& address, const std::string& why) {
   failures_[static_cast<size_t>(&address - addresses_.data())] = why;
 }
 
 std::string TcpCall::failures() const {
   std::vector<std::string> texts;
   for (size_t i = 0; i < failures_.size(); ++i) {
-    texts.push_back(absl::StrCat(TcpAddressText(addresses_[i]), ": ",
+    texts.push_back(absl::StrCat(addresses_[i].Text(), ": ",
                                  failures_[i].empty() ? "no answer" : failures_[i]));
   }
   return absl::StrJoin(texts, ", ");

@@ -23,7 +23,7 @@ class TcpCall {
   enum class State : uint8_t { kCalls, kAnswered, kFailed };
 
   // `identity` and `addresses` stay.
-  TcpCall(const TcpIdentity& identity, int dst, const std::vector<TcpAddress>& addresses,
+  TcpCall(const TcpIdentity& identity, int dst, const std::vector<SocketAddress>& addresses,
           int64_t timeout_ns, absl::Duration silence);
 
   // Where there is nobody for the timeout, or nobody listens in any of several rounds: kFailed. Who
@@ -40,7 +40,7 @@ class TcpCall {
  private:
   struct Line {
     Fd fd;
-    const TcpAddress* address = nullptr;
+    const SocketAddress* address = nullptr;
     bool connected = false;
     TcpHello hello = {};
     std::array<std::byte, sizeof(TcpChallenge)> read = {};
@@ -48,19 +48,19 @@ class TcpCall {
   };
 
   void Dial(int64_t now_ns);
-  bool StartLine(const TcpAddress& address);
+  bool StartLine(const SocketAddress& address);
   // Both: false once it has failed.
   bool Advance(Line& line);
   bool Hear(Line& line);
   bool Answer(Line& line, const TcpChallenge& challenge);
   bool Fail(const Line& line, const std::string& why);
-  void Note(const TcpAddress& address, const std::string& why);
+  void Note(const SocketAddress& address, const std::string& why);
   bool AnyConnected() const;
   void DropSilent();
 
   const TcpIdentity& identity_;
   const int dst_;
-  const std::vector<TcpAddress>& addresses_;
+  const std::vector<SocketAddress>& addresses_;
   const int64_t timeout_ns_;
   const absl::Duration silence_;
   int64_t since_ns_ = 0;

@@ -70,7 +70,7 @@ absl::Status TcpCore::SetPeers(const std::vector<std::string>& addresses) {
   }
   for (const auto& peer : peers_) {
     if (peer->rank == rank()) continue;
-    auto parsed = ParseTcpAddresses(addresses[static_cast<size_t>(peer->rank)]);
+    auto parsed = ParseAddresses(addresses[static_cast<size_t>(peer->rank)]);
     if (!parsed.ok()) {
       return MakeError(absl::StatusCode::kInvalidArgument, RankInWords(peer->rank), ": ",
                        parsed.status());
@@ -144,12 +144,12 @@ void TcpCore::TakeArrival(TcpArrival arrival) {
 void TcpCore::Welcome(TcpPeer& peer, Fd fd) {
   const TcpWelcome welcome = MakeWelcome();
   // A new connection has room for so little. If it broke, reading from it says so.
-  static_cast<void>(WriteTcp(fd.get(), &welcome, sizeof(welcome)));
+  static_cast<void>(WriteSocket(fd.get(), &welcome, sizeof(welcome)));
   Join(peer, std::move(fd));
 }
 
 void TcpCore::Join(TcpPeer& peer, Fd fd) {
-  PrepareTcp(fd.get(), options_.silence);
+  PrepareConnection(fd.get(), options_.silence);
   epoll_event event = {EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, {}};
   event.data.u32 = static_cast<uint32_t>(peer.rank);
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0) {

@@ -82,7 +82,8 @@ void TcpCore::SayFarewell() {
     // What has not been read would make the system end the connection at once.
     shutdown(peer->link.fd(), SHUT_WR);
     std::array<std::byte, 4096> unread;
-    for (int i = 0; i < 1024 && ReadTcp(peer->link.fd(), unread.data(), unread.size()) > 0; ++i) {
+    for (int i = 0; i < 1024 && ReadSocket(peer->link.fd(), unread.data(), unread.size()) > 0;
+         ++i) {
     }
   }
 }

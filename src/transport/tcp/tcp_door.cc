@@ -1,4 +1,4 @@
-// Accepting, and the listener's half of the handshake.
+// Listening, accepting, and the listener's half of the handshake.
 #include "transport/tcp/tcp_door.h"
 
 #include <sys/epoll.h>
@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "net/address.h"
 
 namespace sluice {
 namespace {
@@ -18,8 +20,40 @@ namespace {
 constexpr int kAcceptsPerLook = 64;
 // All callers, and the listener.
 constexpr int kEventsPerLook = static_cast<int>(TcpDoor::kMaxHalfOpen) + 1;
+// Ranks of a large world may all come at once.
+constexpr int kBacklog = 4096;
+
+absl::StatusOr<Fd> ListenAtHost(const std::string& host, int port) {
+  const absl::StatusOr<SocketAddress> address = MakeAddress(host, port);
+  if (!address.ok()) return address.status();
+  const char* call = nullptr;
+  Fd fd = ListenAt(*address, kBacklog, &call);
+  if (fd.is_open()) return fd;
+  return absl::UnavailableError(SocketErrorText(call, *address, errno));
+}
 
 }  // namespace
+
+absl::StatusOr<TcpListener> ListenTcp(const std::string& bind, int port, const std::string& first) {
+  absl::StatusOr<Fd> fd = ListenAtHost(bind.empty() ? "::" : bind, port);
+  const bool with_ipv6 = fd.ok();
+  if (!fd.ok() && bind.empty()) fd = ListenAtHost("0.0.0.0", port);
+  if (!fd.ok()) return fd.status();
+  const std::vector<std::string> hosts =
+      bind.empty() ? HostAddresses(with_ipv6, first) : std::vector<std::string>{bind};
+  if (hosts.size() > kMaxAddresses) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("this host has ", hosts.size(), " addresses, more than ", kMaxAddresses,
+                     ": name the one at which others reach it, by SLUICE_BIND"));
+  }
+  const int bound = AddressOfSocket(fd->get()).port();
+  std::vector<std::string> texts;
+  for (const std::string& host : hosts) {
+    const absl::StatusOr<SocketAddress> address = MakeAddress(host, bound);
+    if (address.ok()) texts.push_back(address->Text());
+  }
+  return TcpListener{*std::move(fd), absl::StrJoin(texts, ",")};
+}
 
 TcpDoor::TcpDoor(Fd listener, const TcpIdentity& identity, int64_t timeout_ns)
     : identity_(identity), timeout_ns_(timeout_ns), listener_(std::move(listener)) {
@@ -103,7 +137,7 @@ TcpDoor::Step TcpDoor::Hear(Caller& caller) {
   while (true) {
     const size_t wanted = caller.greeted ? sizeof(TcpProof) : sizeof(TcpHello);
     const ssize_t count =
-        ReadTcp(caller.fd.get(), caller.read.data() + caller.bytes, wanted - caller.bytes);
+        ReadSocket(caller.fd.get(), caller.read.data() + caller.bytes, wanted - caller.bytes);
     if (count < 0 && errno == EAGAIN) return Step::kWaits;
     if (count <= 0) return Step::kGoes;
     caller.bytes += static_cast<size_t>(count);
@@ -129,7 +163,7 @@ TcpDoor::Step TcpDoor::TakeHello(Caller& caller) {
   caller.challenge = *challenge;
   caller.greeted = true;
   // A new connection has room for so little.
-  const ssize_t sent = WriteTcp(caller.fd.get(), &*challenge, sizeof(*challenge));
+  const ssize_t sent = WriteSocket(caller.fd.get(), &*challenge, sizeof(*challenge));
   return sent == sizeof(*challenge) ? Step::kWaits : Step::kGoes;
 }
 

@@ -5,13 +5,25 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "net/socket.h"
 #include "transport/tcp/tcp_handshake.h"
 
 namespace sluice {
+
+struct TcpListener {
+  Fd fd;
+  std::string address;  // as TcpLinks::address() has it
+};
+
+// Listens at `bind`, or at all addresses of this host if it is empty, of which `first` is told
+// first. InvalidArgument: it has more than kMaxAddresses. Unavailable: the system refuses.
+absl::StatusOr<TcpListener> ListenTcp(const std::string& bind, int port,
+                                      const std::string& first = "");
 
 // A rank whose proof is right, and who waits for a welcome.
 struct TcpArrival {

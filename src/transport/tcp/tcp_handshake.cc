@@ -30,7 +30,7 @@ absl::StatusOr<HmacDigest> ProofOf(absl::string_view end, const TcpIdentity& own
 absl::Status CheckDigest(const absl::StatusOr<HmacDigest>& right, const HmacDigest& given,
                          absl::string_view who) {
   if (!right.ok()) return right.status();
-  if (EqualDigests(*right, given)) return absl::OkStatus();
+  if (EqualDigests(BytesOf(*right), BytesOf(given))) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat(who, " does not know this world's secret"));
 }
 

@@ -196,7 +196,7 @@ void TcpLink::EndFirst() {
 ssize_t TcpLink::ReadSome(size_t* wanted) {
   if (!in_payload_ || rows_.data == nullptr || rows_.are_short()) {
     *wanted = (in_payload_ ? kBufferBytes : kAheadBytes) - end_;
-    const ssize_t count = ReadTcp(fd_.get(), buffer_.get() + end_, *wanted);
+    const ssize_t count = ReadSocket(fd_.get(), buffer_.get() + end_, *wanted);
     if (count > 0) end_ += static_cast<size_t>(count);
     return count;
   }

@@ -76,7 +76,7 @@ struct TcpPeer {
   const int rank;
   State state = State::kApart;
   TcpLink link;
-  std::vector<TcpAddress> addresses;
+  std::vector<SocketAddress> addresses;
   std::unique_ptr<TcpCall> call;
   Fd arrival;          // of the other one's call, while it is open whose call counts
   bool ready = false;  // it is in the list of those to be served

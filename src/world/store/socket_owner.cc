@@ -1,6 +1,7 @@
 // Reading /proc/net/tcp and tcp6.
 #include "world/store/socket_owner.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -22,7 +23,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/types/optional.h"
-#include "world/store/store_socket.h"
+#include "net/socket.h"
 
 namespace sluice {
 namespace {
@@ -81,21 +82,10 @@ absl::optional<End> ParseEnd(absl::string_view text) {
 }
 
 SocketAddress AddressOf(const End& end) {
-  SocketAddress address;
-  sockaddr_in6 in = {};
-  in.sin6_family = AF_INET6;
-  in.sin6_port = htons(static_cast<uint16_t>(end.port));
-  std::memcpy(&in.sin6_addr, end.host.data(), end.host.size());
-  sockaddr_in mapped = {};
-  mapped.sin_family = AF_INET;
-  mapped.sin_port = in.sin6_port;
-  std::memcpy(&mapped.sin_addr, &end.host[12], sizeof(mapped.sin_addr));
-  const bool is_mapped = IN6_IS_ADDR_V4MAPPED(&in.sin6_addr);
-  address.bytes = is_mapped ? sizeof(mapped) : sizeof(in);
-  std::memcpy(&address.storage,
-              is_mapped ? static_cast<const void*>(&mapped) : static_cast<const void*>(&in),
-              address.bytes);
-  return address;
+  const bool is_mapped = end == MappedEnd(&end.host[12], end.port);
+  char host[INET6_ADDRSTRLEN] = "";
+  inet_ntop(is_mapped ? AF_INET : AF_INET6, &end.host[is_mapped ? 12 : 0], host, sizeof(host));
+  return MakeAddress(host, end.port).value_or(SocketAddress());
 }
 
 // A line of the system's tables.
@@ -137,13 +127,12 @@ void LookAtSockets(absl::FunctionRef<bool(const SocketLine&)> take) {
 
 absl::optional<uid_t> PeerUser(int fd) {
   SocketAddress peer;
-  peer.bytes = sizeof(peer.storage);
-  if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer.storage), &peer.bytes) != 0) {
+  peer.length = sizeof(peer.storage);
+  if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer.storage), &peer.length) != 0) {
     return absl::nullopt;
   }
-  const absl::StatusOr<SocketAddress> here = AddressOfSocket(fd);
   const absl::optional<End> own = EndOf(peer);
-  const absl::optional<End> other = here.ok() ? EndOf(*here) : absl::nullopt;
+  const absl::optional<End> other = EndOf(AddressOfSocket(fd));
   if (!own.has_value() || !other.has_value()) return absl::nullopt;
   absl::optional<uid_t> user;
   LookAtSockets([&](const SocketLine& line) {

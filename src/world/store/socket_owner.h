@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "world/store/store_address.h"
+#include "net/address.h"
 
 namespace sluice {
 

@@ -67,45 +67,6 @@ absl::StatusOr<StoreAddress> ParseStoreAddress(absl::string_view text) {
   return address;
 }
 
-bool SocketAddress::IsLoopback() const {
-  constexpr uint32_t kLoopbackNet = 127;
-  if (storage.ss_family == AF_INET) {
-    sockaddr_in in;
-    std::memcpy(&in, &storage, sizeof(in));
-    return ntohl(in.sin_addr.s_addr) >> 24 == kLoopbackNet;
-  }
-  if (storage.ss_family != AF_INET6) return false;
-  sockaddr_in6 in;
-  std::memcpy(&in, &storage, sizeof(in));
-  if (IN6_IS_ADDR_V4MAPPED(&in.sin6_addr)) return in.sin6_addr.s6_addr[12] == kLoopbackNet;
-  return IN6_IS_ADDR_LOOPBACK(&in.sin6_addr);
-}
-
-int SocketAddress::port() const {
-  // Both kinds have the port at one place.
-  sockaddr_in in;
-  std::memcpy(&in, &storage, sizeof(in));
-  return ntohs(in.sin_port);
-}
-
-std::string SocketAddress::Host() const {
-  char host[NI_MAXHOST] = "";
-  if (getnameinfo(get(), bytes, host, sizeof(host), nullptr, 0, NI_NUMERICHOST) != 0) return "";
-  return host;
-}
-
-std::string SocketAddress::Text() const {
-  const std::string host = Host();
-  if (host.empty()) return "an unknown address";
-  const bool brackets = absl::StrContains(host, ':');
-  return absl::StrCat(brackets ? "[" : "", host, brackets ? "]:" : ":", port());
-}
-
-absl::string_view WithoutBrackets(absl::string_view host) {
-  const bool has_brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
-  return has_brackets ? host.substr(1, host.size() - 2) : host;
-}
-
 bool IsIpAddress(const std::string& host) {
   addrinfo hints = {};
   hints.ai_flags = AI_NUMERICHOST;
@@ -139,7 +100,7 @@ absl::StatusOr<std::vector<SocketAddress>> ResolveStoreHost(const std::string& n
     if (at->ai_addrlen > sizeof(sockaddr_storage)) continue;
     SocketAddress& address = addresses.emplace_back();
     std::memcpy(&address.storage, at->ai_addr, at->ai_addrlen);
-    address.bytes = at->ai_addrlen;
+    address.length = at->ai_addrlen;
   }
   // A socket for all interfaces of IPv6 takes callers of IPv4, too.
   if (host.empty()) {

@@ -2,13 +2,12 @@
 #ifndef SLUICE_SRC_WORLD_STORE_STORE_ADDRESS_H_
 #define SLUICE_SRC_WORLD_STORE_STORE_ADDRESS_H_
 
-#include <sys/socket.h>
-
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "net/address.h"
 
 namespace sluice {
 
@@ -20,26 +19,11 @@ struct StoreAddress {
   std::string Text() const;
 };
 
-// Of "[::1]", "::1".
-absl::string_view WithoutBrackets(absl::string_view host);
-
 // InvalidArgument: it is not tcp://HOST:PORT.
 absl::StatusOr<StoreAddress> ParseStoreAddress(absl::string_view text);
 
 // Whether it is digits, such as 10.0.0.7 or fe80::1%eth0, and not a name.
 bool IsIpAddress(const std::string& host);
-
-struct SocketAddress {
-  sockaddr_storage storage = {};
-  socklen_t bytes = 0;
-
-  // Whether only processes of this host can be there.
-  bool IsLoopback() const;
-  int port() const;
-  std::string Text() const;  // 10.0.0.7:4711
-  std::string Host() const;  // 10.0.0.7
-  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
-};
 
 // All that a host's name stands for; brackets around an address do not count. If it is empty: all
 // interfaces of this one, those of IPv6 and IPv4 first. May take as long as the system's resolver.

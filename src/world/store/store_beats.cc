@@ -8,8 +8,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "net/hmac.h"
 #include "world/store/store_clock.h"
-#include "world/store/store_proof.h"
 
 namespace sluice {
 namespace {
@@ -40,7 +40,7 @@ StoreBeat StoreBeat::Parse(absl::string_view text) {
 
 absl::StatusOr<std::string> MakeHolderName() {
   constexpr size_t kNameBytes = 12;
-  const absl::StatusOr<std::string> bytes = MakeStoreRandom(kNameBytes);
+  const absl::StatusOr<std::string> bytes = MakeRandom(kNameBytes);
   if (!bytes.ok()) return bytes.status();
   return absl::BytesToHexString(*bytes);
 }

@@ -4,7 +4,6 @@
 #include "absl/strings/str_cat.h"
 #include "sluice/store.h"
 #include "tensor/quoted.h"
-#include "world/store/store_proof.h"
 
 namespace sluice {
 

@@ -2,6 +2,7 @@
 #ifndef SLUICE_SRC_WORLD_STORE_STORE_CHECK_H_
 #define SLUICE_SRC_WORLD_STORE_STORE_CHECK_H_
 
+#include <cstddef>
 #include <string>
 
 #include "absl/status/status.h"
@@ -9,6 +10,8 @@
 #include "absl/time/time.h"
 
 namespace sluice {
+
+inline constexpr size_t kMaxStoreTokenBytes = 4096;
 
 // For messages: "6s" for what was counted as 5.99999995s.
 std::string DurationText(absl::Duration duration);

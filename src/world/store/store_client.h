@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
+#include "net/fd.h"
 #include "world/store/store_greeting.h"
 #include "world/store/store_outbox.h"
-#include "world/store/store_socket.h"
 #include "world/store/store_wire.h"
 
 namespace sluice {

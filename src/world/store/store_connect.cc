@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "net/socket.h"
 #include "tensor/error_text.h"
 #include "world/store/socket_owner.h"
 #include "world/store/store_clock.h"
@@ -57,31 +58,32 @@ absl::Status AwaitSocket(const StoreAddress& address, int fd, short events, int6
 
 absl::StatusOr<Fd> ConnectSocket(const StoreAddress& address, const SocketAddress& to,
                                  int64_t end_ns, int stop_fd) {
-  Fd made(socket(to.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!made.is_open()) return NoAnswer(address, absl::ErrnoToStatus(errno, "socket").message());
-  if (connect(made.get(), to.get(), to.bytes) != 0) {
-    if (errno != EINPROGRESS)
-      return NoAnswer(address, absl::ErrnoToStatus(errno, to.Text()).message());
+  const char* call = nullptr;
+  Fd made = ConnectTo(to, &call);
+  int error = made.is_open() ? 0 : errno;
+  if (error == 0) {
     absl::Status status =
         AwaitSocket(address, made.get(), POLLOUT, end_ns, stop_fd, "the time is over");
     if (!status.ok()) return status;
-    int error = 0;
-    socklen_t bytes = sizeof(error);
-    getsockopt(made.get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
-    if (error != 0) return NoAnswer(address, absl::ErrnoToStatus(error, to.Text()).message());
+    error = ConnectOutcome(made.get());
+    call = "connect";
+  }
+  if (error != 0) {
+    const std::string what = call == absl::string_view("connect") ? to.Text() : call;
+    return NoAnswer(address, absl::ErrnoToStatus(error, what).message());
   }
   // A port that nobody listens at may be chosen for this very end, and the kernel connects it to
   // itself.
-  const auto own = AddressOfSocket(made.get());
-  if (!own.ok() || own->Text() == to.Text()) return NoAnswer(address, "nobody listens there");
-  SetConnectionOptions(made.get());
+  const SocketAddress own = AddressOfSocket(made.get());
+  if (own.length == 0 || own.Text() == to.Text()) return NoAnswer(address, "nobody listens there");
+  PrepareStoreConnection(made.get());
   return made;
 }
 
 absl::Status SendAll(const StoreAddress& address, int fd, absl::string_view rest, int64_t end_ns,
                      int stop_fd) {
   while (!rest.empty()) {
-    const StoreIo io = WriteSome(fd, rest);
+    const SocketIo io = WriteSome(fd, rest);
     // What the server said before it went away is read afterwards.
     if (io.ended) return absl::OkStatus();
     rest.remove_prefix(io.bytes);
@@ -130,6 +132,13 @@ absl::StatusOr<StoreConnection> Greet(const StoreAddress& address, const StoreSi
 }
 
 }  // namespace
+
+void PrepareStoreConnection(int fd) {
+  constexpr int kSystemBytes = 256 << 10;
+  PrepareConnection(fd, absl::Minutes(1));
+  SetSocketOption(fd, SOL_SOCKET, SO_SNDBUF, kSystemBytes);
+  SetSocketOption(fd, SOL_SOCKET, SO_RCVBUF, kSystemBytes);
+}
 
 absl::StatusOr<StoreConnection> ConnectOnce(const StoreAddress& address, const StoreSide& side,
                                             int64_t end_ns, int stop_fd) {

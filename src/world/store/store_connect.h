@@ -6,9 +6,9 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "net/fd.h"
 #include "world/store/store_address.h"
 #include "world/store/store_greeting.h"
-#include "world/store/store_socket.h"
 
 namespace sluice {
 
@@ -16,6 +16,10 @@ struct StoreConnection {
   Fd socket;
   std::string instance;  // the server's
 };
+
+// For the sockets of both sides: notices a host that has gone within about a minute. The system
+// keeps a few hundred KiB each way: left alone, it would keep MiB for a side that takes nothing.
+void PrepareStoreConnection(int fd);
 
 // Tries each address of the host once. Ends early when `stop_fd` is readable; below 0: none.
 // Unavailable: nobody answers before `end_ns`.

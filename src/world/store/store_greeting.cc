@@ -6,7 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "world/store/store_proof.h"
+#include "net/hmac.h"
 #include "world/store/store_wire.h"
 
 namespace sluice {
@@ -19,7 +19,8 @@ constexpr size_t kVersionAt = kMagic.size();
 constexpr size_t kByteOrderAt = kVersionAt + 1;
 constexpr size_t kTokenAt = kByteOrderAt + 1;
 constexpr size_t kNonceAt = kTokenAt + 1;
-constexpr size_t kHelloBytes = kNonceAt + kStoreNonceBytes;
+constexpr size_t kNonceBytes = 32;
+constexpr size_t kHelloBytes = kNonceAt + kNonceBytes;
 constexpr size_t kAnswerBytes = kHelloBytes + kStoreInstanceBytes;
 
 constexpr absl::string_view kClient = "client";
@@ -35,7 +36,7 @@ const char* OrderText(uint8_t order) {
 }
 
 absl::StatusOr<std::string> MakeHello(const StoreSide& side) {
-  const auto nonce = MakeStoreRandom(kStoreNonceBytes);
+  const auto nonce = MakeRandom(kNonceBytes);
   if (!nonce.ok()) return nonce.status();
   std::string hello(kMagic);
   hello.push_back(static_cast<char>(side.version));
@@ -78,6 +79,13 @@ absl::Status WrongToken() {
 
 }  // namespace
 
+absl::StatusOr<std::string> MakeStoreProof(absl::string_view token, absl::string_view who,
+                                           absl::string_view said) {
+  const absl::StatusOr<HmacDigest> proof = HmacSha256(token, {"sluice store ", who, "\n", said});
+  if (!proof.ok()) return proof.status();
+  return std::string(reinterpret_cast<const char*>(proof->data()), proof->size());
+}
+
 absl::StatusOr<bool> ServerGreeting::Take(absl::string_view frame, std::string* out) {
   const auto kind = static_cast<StoreFrame>(frame.empty() ? 0 : frame[0]);
   const StoreFrame due = said_.empty() ? StoreFrame::kHello : StoreFrame::kProof;
@@ -112,7 +120,7 @@ absl::Status ServerGreeting::TakeProof(absl::string_view fields, std::string* ou
   if (!side_->token.empty()) {
     const auto expected = MakeStoreProof(side_->token, kClient, said_);
     if (!expected.ok()) return expected.status();
-    if (!IsSameProof(fields, *expected)) return WrongToken();
+    if (!EqualDigests(fields, *expected)) return WrongToken();
     auto proof = MakeStoreProof(side_->token, kServer, said_);
     if (!proof.ok()) return proof.status();
     own = *std::move(proof);
@@ -165,7 +173,7 @@ absl::Status ClientGreeting::TakeWelcome(absl::string_view fields) {
   if (side_->token.empty()) return fields.empty() ? absl::OkStatus() : WrongToken();
   const auto expected = MakeStoreProof(side_->token, kServer, said_);
   if (!expected.ok()) return expected.status();
-  return IsSameProof(fields, *expected) ? absl::OkStatus() : WrongToken();
+  return EqualDigests(fields, *expected) ? absl::OkStatus() : WrongToken();
 }
 
 }  // namespace sluice

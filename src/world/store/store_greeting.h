@@ -27,6 +27,11 @@ struct StoreSide {
   uint8_t byte_order = 0;  // 0: this host's; 1: the lowest byte first; 2: the highest
 };
 
+// HMAC-SHA256 of all that was said before, by who `who` names. So neither side can hand back the
+// other's proof, nor use one of another connection. The token itself is never sent.
+absl::StatusOr<std::string> MakeStoreProof(absl::string_view token, absl::string_view who,
+                                           absl::string_view said);
+
 // One connection, as the server sees it.
 class ServerGreeting {
  public:

@@ -49,8 +49,8 @@ absl::StatusOr<std::shared_ptr<StoreLink>> StoreLink::Open(const StoreAddress& a
       ConnectInTime(address, link->side_, MonotonicNs() + StoreWaitNs(connect_timeout));
   if (!connection.ok()) return connection.status();
   link->connection_ = *std::move(connection);
-  const auto own = AddressOfSocket(link->connection_.socket.get());
-  if (own.ok() && !own->IsLoopback()) link->own_host_ = own->Host();
+  const SocketAddress own = AddressOfSocket(link->connection_.socket.get());
+  if (own.length != 0 && !own.IsLoopback()) link->own_host_ = own.Host();
   link->fate_ = std::make_shared<StoreFate>();
   link->heard_ns_ = MonotonicNs();
   auto thread = StartOwnThread([raw = link.get()] { raw->Run(); }, "sluice-store");

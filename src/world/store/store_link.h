@@ -16,9 +16,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "net/fd.h"
 #include "world/store/store_address.h"
 #include "world/store/store_connect.h"
-#include "world/store/store_socket.h"
 #include "world/store/store_wire.h"
 
 namespace sluice {

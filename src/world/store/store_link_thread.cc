@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "net/socket.h"
 #include "tensor/error_text.h"
 #include "world/store/store_check.h"
 #include "world/store/store_clock.h"
@@ -110,7 +111,7 @@ void StoreLink::Attend() {
 
 absl::Status StoreLink::ReadReplies() {
   std::string bytes;
-  const StoreIo io = ReadSome(connection_.socket.get(), &bytes);
+  const SocketIo io = ReadSome(connection_.socket.get(), &bytes);
   if (io.bytes > 0) heard_ns_ = MonotonicNs();
   inbox_.Append(bytes);
   while (true) {
@@ -159,7 +160,7 @@ void StoreLink::SendRequests(int64_t now_ns) {
     }
   }
   if (sent_ == unsent_.size()) return;
-  const StoreIo io = WriteSome(connection_.socket.get(), absl::string_view(unsent_).substr(sent_));
+  const SocketIo io = WriteSome(connection_.socket.get(), absl::string_view(unsent_).substr(sent_));
   sent_ += io.bytes;
   if (!io.ended) return;
   // What the server said last is worth more than that it is gone.

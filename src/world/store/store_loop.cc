@@ -14,9 +14,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "net/hmac.h"
 #include "world/store/store_check.h"
 #include "world/store/store_clock.h"
-#include "world/store/store_proof.h"
+#include "world/store/store_connect.h"
 
 namespace sluice {
 namespace {
@@ -54,7 +55,7 @@ StoreLoop::StoreLoop(Fd listener, const std::string& token, const StoreLimits& l
 
 absl::StatusOr<std::unique_ptr<StoreLoop>> StoreLoop::Make(Fd listener, const std::string& token,
                                                            const StoreLimits& limits) {
-  auto instance = MakeStoreRandom(kStoreInstanceBytes);
+  auto instance = MakeRandom(kStoreInstanceBytes);
   if (!instance.ok()) return instance.status();
   std::unique_ptr<StoreLoop> loop(
       new StoreLoop(std::move(listener), token, limits, *std::move(instance)));
@@ -108,7 +109,7 @@ void StoreLoop::Accept() {
       return;
     }
     if (clients_.size() >= static_cast<size_t>(members_) + kWaitingRoom) RemoveUnproven();
-    SetConnectionOptions(accepted.get());
+    PrepareStoreConnection(accepted.get());
     const uint64_t id = ++last_id_;
     const auto [at, made] =
         clients_.emplace(std::piecewise_construct, std::forward_as_tuple(id),

@@ -10,11 +10,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "net/fd.h"
 #include "sluice/store.h"
 #include "world/store/store_client.h"
 #include "world/store/store_desk.h"
 #include "world/store/store_greeting.h"
-#include "world/store/store_socket.h"
 
 namespace sluice {
 

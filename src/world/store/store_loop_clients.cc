@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "net/socket.h"
 #include "world/store/socket_owner.h"
 #include "world/store/store_clock.h"
 #include "world/store/store_loop.h"
@@ -47,9 +48,9 @@ void StoreLoop::Attend(uint64_t id, uint32_t events) {
 void StoreLoop::Read(uint64_t id, StoreClient* client) {
   std::string bytes;
   const bool is_stranger = client->stage == StoreClient::Stage::kGreeting;
-  const StoreIo io = is_stranger
-                         ? ReadSome(client->socket.get(), &bytes, StoreClient::kStrangerBytes)
-                         : ReadSome(client->socket.get(), &bytes);
+  const SocketIo io = is_stranger
+                          ? ReadSome(client->socket.get(), &bytes, StoreClient::kStrangerBytes)
+                          : ReadSome(client->socket.get(), &bytes);
   if (client->stage != StoreClient::Stage::kLeaving) {
     client->inbox.Append(bytes);
     if (!TakeFrames(id, client)) return;
@@ -120,7 +121,7 @@ void StoreLoop::Queue(StoreClient* client, absl::string_view frames) {
 
 bool StoreLoop::Flush(uint64_t id, StoreClient* client) {
   while (client->unsent() > 0) {
-    const StoreIo io = WriteSome(client->socket.get(), client->outbox.unsent());
+    const SocketIo io = WriteSome(client->socket.get(), client->outbox.unsent());
     if (io.ended) {
       Remove(id);
       return false;

@@ -9,13 +9,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "net/socket.h"
 #include "sluice/store.h"
 #include "storage/own_thread.h"
 #include "world/store/store_address.h"
 #include "world/store/store_check.h"
 #include "world/store/store_loop.h"
-#include "world/store/store_proof.h"
-#include "world/store/store_socket.h"
 
 namespace sluice {
 namespace {
@@ -40,6 +39,18 @@ absl::Status CheckServerOptions(const StoreServerOptions& options) {
 bool HasIpv4() {
   const auto loopback = ResolveStoreHost("127.0.0.1", 0);
   return loopback.ok() && !loopback->empty() && CanBind(loopback->front());
+}
+
+absl::StatusOr<Fd> ListenForClients(const SocketAddress& address) {
+  constexpr int kBacklog = 1024;
+  const char* call = nullptr;
+  Fd listener = ListenAt(address, kBacklog, &call);
+  if (listener.is_open()) return listener;
+  const bool is_held = errno == EADDRINUSE;
+  const absl::Status why = absl::ErrnoToStatus(errno, call);
+  return absl::Status(
+      is_held ? absl::StatusCode::kAlreadyExists : absl::StatusCode::kUnavailable,
+      absl::StrCat("a store cannot listen at ", address.Text(), ": ", why.message()));
 }
 
 }  // namespace
@@ -92,17 +103,16 @@ absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Listen(
                      " can be reached from elsewhere, which takes a token: give it one, or bind it "
                      "to 127.0.0.1"));
   }
-  auto listener = ListenAt(at);
+  auto listener = ListenForClients(at);
   // A host without IPv6.
-  if (!listener.ok() && options.bind.empty()) listener = ListenAt(resolved->back());
+  if (!listener.ok() && options.bind.empty()) listener = ListenForClients(resolved->back());
   if (!listener.ok()) return listener.status();
-  const auto bound = AddressOfSocket(listener->get());
-  if (!bound.ok()) return bound.status();
+  const int port = AddressOfSocket(listener->get()).port();
   auto loop = StoreLoop::Make(*std::move(listener), options.token, options.limits);
   if (!loop.ok()) return loop.status();
   std::string host(WithoutBrackets(options.bind));
   if (host.empty()) host = HasIpv4() ? "0.0.0.0" : "::";
-  auto impl = std::make_unique<Impl>(*std::move(loop), StoreAddress{host, bound->port()});
+  auto impl = std::make_unique<Impl>(*std::move(loop), StoreAddress{host, port});
   if (absl::Status status = impl->Start(); !status.ok()) return status;
   return std::unique_ptr<StoreServer>(new StoreServer(std::move(impl)));
 }

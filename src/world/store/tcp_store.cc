@@ -12,7 +12,6 @@
 #include "world/store/store_check.h"
 #include "world/store/store_clock.h"
 #include "world/store/store_link.h"
-#include "world/store/store_proof.h"
 #include "world/store/store_wire.h"
 #include "world/store/token_store.h"
 

@@ -14,7 +14,6 @@
 #include "tensor/error_text.h"
 #include "transport/say_once.h"
 #include "world/store/store_check.h"
-#include "world/store/store_proof.h"
 
 namespace sluice {
 

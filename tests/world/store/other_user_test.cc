@@ -12,10 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "net/socket.h"
 #include "sluice/store.h"
 #include "world/store/socket_owner.h"
-#include "world/store/store_address.h"
-#include "world/store/store_socket.h"
 
 namespace sluice {
 namespace {
@@ -131,15 +130,16 @@ TEST(OwnListenersTest, HaveTheStoresOfThisProcess) {
 }
 
 TEST(PeerUserTest, ASocketThatNobodyHasIsNobodys) {
-  auto listener = ListenAt(ResolveStoreHost("127.0.0.1", 0)->front());
-  ASSERT_TRUE(listener.ok());
-  const auto bound = AddressOfSocket(listener->get());
+  const char* call = nullptr;
+  const Fd listener = ListenAt(*MakeAddress("127.0.0.1", 0), 1, &call);
+  ASSERT_TRUE(listener.is_open());
+  const SocketAddress bound = AddressOfSocket(listener.get());
   const Fd client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  ASSERT_EQ(connect(client.get(), bound->get(), bound->bytes), 0);
+  ASSERT_EQ(connect(client.get(), bound.get(), bound.length), 0);
   absl::Status status = CheckPeerUser(client.get(), "store");
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("there is no token"));
-  Fd accepted(accept4(listener->get(), nullptr, nullptr, SOCK_CLOEXEC));
+  Fd accepted(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   status = CheckPeerUser(client.get(), "store");
   EXPECT_TRUE(status.ok()) << status;
   // The system shows it as root's then, whoever has closed it.

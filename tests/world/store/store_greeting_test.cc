@@ -6,7 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "world/store/store_proof.h"
+#include "net/hmac.h"
 #include "world/store/store_wire.h"
 
 namespace sluice {
@@ -175,7 +175,7 @@ TEST(StoreGreetingTest, AServerWithoutTheTokenIsNotBelieved) {
   ASSERT_TRUE(client.Take(absl::string_view(answer).substr(4), &proof).ok());
   // Neither any bytes nor the client's own proof are a welcome.
   for (const std::string& bytes :
-       {std::string(), std::string(kStoreProofBytes, 'x'), proof.substr(5)}) {
+       {std::string(), std::string(sizeof(HmacDigest), 'x'), proof.substr(5)}) {
     ClientGreeting again = client;
     std::string out;
     const std::string welcome = EncodeFrame(StoreFrame::kWelcome, bytes);
@@ -209,12 +209,12 @@ TEST(StoreGreetingTest, NonsenseIsRefused) {
 
 TEST(StoreProofTest, DependsOnAllThatItIsOf) {
   const std::string proof = *MakeStoreProof("token", "client", "said");
-  EXPECT_EQ(proof.size(), kStoreProofBytes);
-  EXPECT_TRUE(IsSameProof(proof, *MakeStoreProof("token", "client", "said")));
-  EXPECT_FALSE(IsSameProof(proof, *MakeStoreProof("token2", "client", "said")));
-  EXPECT_FALSE(IsSameProof(proof, *MakeStoreProof("token", "server", "said")));
-  EXPECT_FALSE(IsSameProof(proof, *MakeStoreProof("token", "client", "said2")));
-  EXPECT_FALSE(IsSameProof(proof, proof.substr(1)));
+  EXPECT_EQ(proof.size(), sizeof(HmacDigest));
+  EXPECT_TRUE(EqualDigests(proof, *MakeStoreProof("token", "client", "said")));
+  EXPECT_FALSE(EqualDigests(proof, *MakeStoreProof("token2", "client", "said")));
+  EXPECT_FALSE(EqualDigests(proof, *MakeStoreProof("token", "server", "said")));
+  EXPECT_FALSE(EqualDigests(proof, *MakeStoreProof("token", "client", "said2")));
+  EXPECT_FALSE(EqualDigests(proof, proof.substr(1)));
 }
 
 }  // namespace

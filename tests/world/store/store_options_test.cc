@@ -93,7 +93,7 @@ TEST(StoreOptionsTest, ATokenWorksOverOtherInterfaces) {
   for (const ifaddrs* at = all; at != nullptr; at = at->ifa_next) {
     if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != AF_INET) continue;
     SocketAddress address;
-    address.bytes = sizeof(sockaddr_in);
+    address.length = sizeof(sockaddr_in);
     std::memcpy(&address.storage, at->ifa_addr, sizeof(sockaddr_in));
     if (address.IsLoopback()) continue;
     host = address.Text().substr(0, address.Text().find(':'));
