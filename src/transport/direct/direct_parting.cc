@@ -43,7 +43,7 @@ bool DirectTransport::Part() {
   Withdraw();
   if (!parted_) {
     parted_ = true;
-    lines_.clear();  // of offers alone
+    lines_.Forget(lines_.kAllPeers);  // offers alone: no receive waits any more
   }
   TellCutOff();
   if (!broken_.ok()) return outstanding_ == 0;

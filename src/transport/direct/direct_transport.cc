@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "tensor/check.h"
@@ -16,10 +17,8 @@ namespace {
 
 // Copied by one Poll, so that its caller can do something else now and then.
 constexpr int64_t kBytesPerPoll = 4 << 20;
-// Offers from peers that there is room for at first.
+// What there is room for at first beside this rank's operations: offers from peers that wait.
 constexpr size_t kOffersAtFirst = 256;
-// Room for those of operations here, and for offers that wait.
-constexpr size_t kLinesPerOperation = 4;
 
 // Whether another rank may have a word to say about it, as LastWords has it. A rank that has failed
 // gives up its folds and ends (Unavailable), and frees its memory before that (InvalidArgument, of
@@ -34,10 +33,7 @@ DirectTransport::DirectTransport(DirectNode node)
     : NearTransport({.name = "direct", .takes_folds = node.ReadsAll()}),
       node_(std::move(node)),
       backlogs_(node_.peers().size()),
-      has_ended_(node_.peers().size()) {
-  offers_.reserve(kOffersAtFirst);
-  unused_offers_.reserve(kOffersAtFirst);
-}
+      has_ended_(node_.peers().size()) {}
 
 absl::Status DirectTransport::Reserve(int capacity) {
   const size_t wanted = static_cast<size_t>(capacity);
@@ -47,7 +43,7 @@ absl::Status DirectTransport::Reserve(int capacity) {
   }
   copying_.reserve(wanted);
   handed_over_.reserve(wanted);
-  lines_.reserve(kLinesPerOperation * operations_.size());
+  lines_.Reserve(kOffersAtFirst + 2 * operations_.size());
   ended_.reserve(2 * wanted);
   folder_.Reserve(wanted);
   return absl::OkStatus();
@@ -111,35 +107,8 @@ void DirectTransport::StartSend(Number number) {
 
 void DirectTransport::StartReceive(Number number) {
   const Operation& operation = At(number);
-  const uint64_t key = LineKey(operation.peer, static_cast<uint32_t>(operation.op.tag));
-  Line& line = lines_[key];
-  if (line.offers.head == kNone) {
-    Append(operations_, &line.receives, number);
-    return;
-  }
-  const Number offer = TakeFirst(offers_, &line.offers);
-  unused_offers_.push_back(offer);
-  if (line.offers.head == kNone) lines_.erase(key);
-  Meet(number, offers_[offer].message);
-}
-
-template <typename Entry>
-void DirectTransport::Append(std::vector<Entry>& entries, List* list, Number number) {
-  entries[number].next = kNone;
-  (list->tail == kNone ? list->head : entries[list->tail].next) = number;
-  list->tail = number;
-}
-
-template <typename Entry>
-DirectTransport::Number DirectTransport::TakeFirst(const std::vector<Entry>& entries, List* list) {
-  const Number first = list->head;
-  list->head = entries[first].next;
-  if (list->head == kNone) list->tail = kNone;
-  return first;
-}
-
-uint64_t DirectTransport::LineKey(int peer, uint32_t tag) {
-  return static_cast<uint64_t>(peer) << 32 | tag;
+  const std::optional<DirectMessage> offer = lines_.TakeOffer(operation.peer, operation.op.tag);
+  offer ? Meet(number, *offer) : lines_.AddReceive(operation.peer, operation.op.tag, number);
 }
 
 bool DirectTransport::TellOrKeep(int peer, const Unsaid& word) {
@@ -250,22 +219,10 @@ void DirectTransport::Refuse(int peer, const char* what) {
 void DirectTransport::TakeOffer(int peer, const DirectMessage& offer) {
   if (parted_) return;
   if (!PeerAt(peer).HasPlace(offer.place)) return Refuse(peer, "with a place that there is not");
-  const uint64_t key = LineKey(peer, offer.tag);
-  Line& line = lines_[key];
-  if (line.receives.head != kNone) {
-    const Number receive = TakeFirst(operations_, &line.receives);
-    if (line.receives.head == kNone) lines_.erase(key);
-    Meet(receive, offer);
-    return;
-  }
-  if (unused_offers_.empty()) {
-    unused_offers_.push_back(static_cast<Number>(offers_.size()));
-    offers_.emplace_back();
-  }
-  const Number number = unused_offers_.back();
-  unused_offers_.pop_back();
-  offers_[number].message = offer;
-  Append(offers_, &line.offers, number);
+  const int tag = static_cast<int>(offer.tag);
+  const std::optional<Number> receive = lines_.TakeReceive(peer, tag);
+  if (receive) return Meet(*receive, offer);
+  lines_.AddOffer(peer, tag, offer);
 }
 
 absl::StatusOr<int> DirectTransport::Poll(absl::Span<TransportEvent> events) {
@@ -293,13 +250,10 @@ absl::StatusOr<int> DirectTransport::Poll(absl::Span<TransportEvent> events) {
 }
 
 void DirectTransport::Withdraw() {
-  for (auto& [key, line] : lines_) {
-    while (line.receives.head != kNone) {
-      const Number number = TakeFirst(operations_, &line.receives);
-      At(number).is_part ? WithdrawPart(number)
-                         : End(number, WithdrawnError(At(number).op, node_.rank()));
-    }
-  }
+  lines_.TakeReceives(lines_.kAllPeers, [this](Number number) {
+    At(number).is_part ? WithdrawPart(number)
+                       : End(number, WithdrawnError(At(number).op, node_.rank()));
+  });
   for (Operation& operation : operations_) {
     if (operation.state == State::kWaiting) operation.may_claim = false;
     if (operation.state == State::kCopying) CloseClaims(&operation);
@@ -330,9 +284,7 @@ void DirectTransport::LookForEndedPeers() {
 }
 
 void DirectTransport::Fail(int peer) {
-  for (auto& [key, line] : lines_) {
-    if (key >> 32 == static_cast<uint64_t>(peer)) line = Line();
-  }
+  lines_.Forget(peer);
   for (const Operation& part : operations_) {
     if (part.is_part && part.peer == peer && part.fold != kNone) {
       EndFold(part.fold, PeerEndedError(part));

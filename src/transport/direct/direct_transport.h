@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -19,6 +18,7 @@
 #include "transport/direct/direct_place.h"
 #include "transport/last_words.h"
 #include "transport/node_transport.h"
+#include "transport/tag_lines.h"
 
 namespace sluice {
 
@@ -93,7 +93,6 @@ class DirectTransport final : public NearTransport {
     absl::Status status;
     State state = State::kUnused;
     int peer = -1;        // index among the node's; -1: a fold
-    Number next = kNone;  // receive that waits for the same peer and tag
     Number send = kNone;  // that a receive has met, by the sender's number
     uint32_t send_generation = 0;
     DirectPlace theirs;              // where the bytes lie at the other end
@@ -117,19 +116,6 @@ class DirectTransport final : public NearTransport {
     Number next_part = kNone;  // of a fold and its parts: in the order of its sources
     int left = 0;  // of a fold: parts that have not met their sends, or later not been told
   };
-  struct Offer {
-    DirectMessage message;
-    Number next = kNone;
-  };
-  struct List {
-    Number head = kNone;
-    Number tail = kNone;
-  };
-  // What has come or begun with one peer and tag; one of the lists is empty.
-  struct Line {
-    List offers;
-    List receives;
-  };
   // Words told are dropped once they are at least this many, and half of all that are kept.
   static constexpr size_t kToldMax = 64;
   // A word that found the queue full, and the operation that ends when it has left.
@@ -142,12 +128,6 @@ class DirectTransport final : public NearTransport {
     size_t first = 0;
   };
 
-  template <typename Entry>
-  static void Append(std::vector<Entry>& entries, List* list, Number number);
-  template <typename Entry>
-  static Number TakeFirst(const std::vector<Entry>& entries, List* list);
-
-  static uint64_t LineKey(int peer, uint32_t tag);
   Number Add(const TransportOp& op);
   void Free(Number number);
   void StartSend(Number number);
@@ -219,12 +199,10 @@ class DirectTransport final : public NearTransport {
   std::vector<uint8_t> has_ended_;  // by peer: its process has
   std::vector<Operation> operations_;
   std::vector<Number> unused_;
-  std::vector<Offer> offers_;
-  std::vector<Number> unused_offers_;
-  absl::flat_hash_map<uint64_t, Line> lines_;  // by LineKey; those that are empty may be missing
-  std::vector<Number> copying_;                // in the order in which they began
-  std::vector<TransportOp> handed_over_;       // not taken yet
-  std::vector<Number> ended_;                  // from first_ended_ on: not polled yet
+  TagLines<DirectMessage, Number> lines_;  // by index of the peer
+  std::vector<Number> copying_;            // in the order in which they began
+  std::vector<TransportOp> handed_over_;   // not taken yet
+  std::vector<Number> ended_;              // from first_ended_ on: not polled yet
   size_t first_ended_ = 0;
   LastWords<Number> cut_off_;                               // ended, and not told of yet
   std::array<bool, DirectNode::kClaims> uses_claims_ = {};  // own ones, until a receive has ended

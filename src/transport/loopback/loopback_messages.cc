@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "tensor/check.h"
@@ -10,10 +11,6 @@
 
 namespace sluice {
 namespace {
-
-constexpr TransportOp::Kind Opposite(TransportOp::Kind kind) {
-  return kind == TransportOp::Kind::kSend ? TransportOp::Kind::kReceive : TransportOp::Kind::kSend;
-}
 
 // Where byte `at` of an operation lies, and how many lie there in one stretch.
 std::byte* AddressOf(const TransportOp& op, size_t at) {
@@ -76,119 +73,89 @@ class LoopbackTransport final : public Transport {
 
 }  // namespace
 
-void LoopbackMessages::Append(End& end, List& list, int index) {
-  Entry& entry = end.entries[static_cast<size_t>(index)];
-  entry.previous = list.tail;
-  entry.next = -1;
-  (list.tail < 0 ? list.head : end.entries[static_cast<size_t>(list.tail)].next) = index;
-  list.tail = index;
-}
-
-void LoopbackMessages::Remove(End& end, List& list, int index) {
-  const Entry& entry = end.entries[static_cast<size_t>(index)];
-  (entry.previous < 0 ? list.head : end.entries[static_cast<size_t>(entry.previous)].next) =
-      entry.next;
-  (entry.next < 0 ? list.tail : end.entries[static_cast<size_t>(entry.next)].previous) =
-      entry.previous;
-}
-
-void LoopbackMessages::Move(End& end, List& from, List& to, int index) {
-  Remove(end, from, index);
-  Append(end, to, index);
-}
-
 void LoopbackMessages::Reserve(int rank, int capacity) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  End& end = ends_[static_cast<size_t>(rank)];
+  End& end = At(rank);
   SLUICE_CHECK(end.outstanding == 0, "Reserve with operations outstanding");
-  const int old_capacity = static_cast<int>(end.entries.size());
-  if (capacity <= old_capacity) return;
-  end.entries.resize(static_cast<size_t>(capacity));
-  for (int i = old_capacity; i < capacity; ++i) Append(end, end.unused, i);
+  const size_t wanted = static_cast<size_t>(capacity);
+  end.unused.reserve(wanted);
+  end.ended.reserve(wanted);
+  for (; end.entries.size() < wanted; end.entries.emplace_back()) {
+    end.unused.push_back(static_cast<int>(end.entries.size()));
+  }
+  size_t all = 0;
+  for (const End& each : ends_) all += each.entries.size();
+  for (End& each : ends_) each.lines.Reserve(all);
 }
 
 absl::Status LoopbackMessages::Start(int rank, absl::Span<const TransportOp> ops) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const End& end = ends_[static_cast<size_t>(rank)];
+  End& end = At(rank);
   const int capacity = static_cast<int>(end.entries.size());
   if (absl::Status status = CheckCapacity(ops.size(), end.outstanding, capacity); !status.ok()) {
     return status;
   }
-  for (const TransportOp& op : ops) StartOne(rank, op);
+  for (const TransportOp& op : ops) {
+    const int index = end.unused.back();
+    end.unused.pop_back();
+    EntryAt(end, index) = {op, absl::OkStatus()};
+    ++end.outstanding;
+    op.kind == TransportOp::Kind::kSend ? StartSend(rank, index) : StartReceive(rank, index);
+  }
   return absl::OkStatus();
 }
 
-void LoopbackMessages::StartOne(int rank, const TransportOp& op) {
-  End& end = ends_[static_cast<size_t>(rank)];
-  const int index = end.unused.head;
-  Entry& entry = end.entries[static_cast<size_t>(index)];
-  entry.op = op;
-  entry.status = absl::OkStatus();
-  ++end.outstanding;
-
-  const bool send = op.kind == TransportOp::Kind::kSend;
-  if (!send && TakeStored(rank, op, &entry.status)) return Move(end, end.unused, end.ended, index);
-  const int partner_index = FindPartner(rank, op);
-  if (partner_index < 0 && send && sends_ == LoopbackSends::kEager) {
-    Stored& stored = ends_[static_cast<size_t>(op.peer)].stored.emplace_back();
-    stored = {rank, op.tag, std::vector<std::byte>(op.bytes)};
+void LoopbackMessages::StartSend(int rank, int index) {
+  End& end = At(rank);
+  const TransportOp& op = EntryAt(end, index).op;
+  End& there = At(op.peer);
+  if (const std::optional<int> receive = there.lines.TakeReceive(rank, op.tag)) {
+    Entry& met = EntryAt(there, *receive);
+    met.status = Deliver(op, met.op, op.peer);
+    there.ended.push_back(*receive);
+  } else if (sends_ == LoopbackSends::kEager) {
+    Offer offer = {-1, std::vector<std::byte>(op.bytes)};
     TransportOp store = op;
-    store.data = stored.bytes.data();
+    store.data = offer.bytes.data();
     store.row_bytes = 0;
     static_cast<void>(Deliver(op, store, op.peer));
-    return Move(end, end.unused, end.ended, index);
-  }
-  if (partner_index < 0) {
-    Move(end, end.unused, end.unmatched, index);
+    there.lines.AddOffer(rank, op.tag, std::move(offer));
+  } else {
+    there.lines.AddOffer(rank, op.tag, {index, {}});
     return;
   }
-  End& partner_end = ends_[static_cast<size_t>(op.peer)];
-  Entry& partner = partner_end.entries[static_cast<size_t>(partner_index)];
-  if (send) {
-    partner.status = Deliver(op, partner.op, op.peer);
-  } else {
-    entry.status = Deliver(partner.op, op, rank);
-  }
-  Move(end, end.unused, end.ended, index);
-  Move(partner_end, partner_end.unmatched, partner_end.ended, partner_index);
+  end.ended.push_back(index);
 }
 
-int LoopbackMessages::FindPartner(int rank, const TransportOp& op) const {
-  const End& end = ends_[static_cast<size_t>(op.peer)];
-  for (int i = end.unmatched.head; i >= 0; i = end.entries[static_cast<size_t>(i)].next) {
-    const TransportOp& other = end.entries[static_cast<size_t>(i)].op;
-    if (other.kind == Opposite(op.kind) && other.peer == rank && other.tag == op.tag) return i;
-  }
-  return -1;
-}
-
-bool LoopbackMessages::TakeStored(int rank, const TransportOp& op, absl::Status* status) {
-  std::deque<Stored>& all = ends_[static_cast<size_t>(rank)].stored;
-  const auto found = std::find_if(all.begin(), all.end(), [&op](const Stored& stored) {
-    return stored.src == op.peer && stored.tag == op.tag;
-  });
-  if (found == all.end()) return false;
+void LoopbackMessages::StartReceive(int rank, int index) {
+  End& end = At(rank);
+  Entry& entry = EntryAt(end, index);
+  const TransportOp& op = entry.op;
+  std::optional<Offer> offer = end.lines.TakeOffer(op.peer, op.tag);
+  if (!offer) return end.lines.AddReceive(op.peer, op.tag, index);
   TransportOp send = op;
-  send.data = found->bytes.data();
-  send.bytes = found->bytes.size();
-  send.row_bytes = 0;
-  *status = Deliver(send, op, rank);
-  all.erase(found);
-  return true;
+  if (offer->send >= 0) {
+    send = EntryAt(At(op.peer), offer->send).op;
+    At(op.peer).ended.push_back(offer->send);
+  } else {
+    send.data = offer->bytes.data();
+    send.bytes = offer->bytes.size();
+    send.row_bytes = 0;
+  }
+  entry.status = Deliver(send, op, rank);
+  end.ended.push_back(index);
 }
 
 int LoopbackMessages::Poll(int rank, absl::Span<TransportEvent> events) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  End& end = ends_[static_cast<size_t>(rank)];
-  size_t count = 0;
-  while (count < events.size() && end.ended.head >= 0) {
-    const int index = end.ended.head;
-    Entry& entry = end.entries[static_cast<size_t>(index)];
-    events[count].cookie = entry.op.cookie;
-    events[count].status = std::move(entry.status);
-    ++count;
-    Move(end, end.ended, end.unused, index);
+  End& end = At(rank);
+  const size_t count = std::min(events.size(), end.ended.size());
+  for (size_t i = 0; i < count; ++i) {
+    Entry& entry = EntryAt(end, end.ended[i]);
+    events[i] = {entry.op.cookie, std::move(entry.status)};
+    end.unused.push_back(end.ended[i]);
   }
+  end.ended.erase(end.ended.begin(), end.ended.begin() + static_cast<std::ptrdiff_t>(count));
   end.outstanding -= static_cast<int>(count);
   return static_cast<int>(count);
 }
@@ -200,14 +167,11 @@ int LoopbackMessages::outstanding(int rank) const {
 
 void LoopbackMessages::Withdraw(int rank) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  End& end = ends_[static_cast<size_t>(rank)];
-  for (int i = end.unmatched.head, next; i >= 0; i = next) {
-    Entry& entry = end.entries[static_cast<size_t>(i)];
-    next = entry.next;
-    if (entry.op.kind != TransportOp::Kind::kReceive) continue;
-    entry.status = WithdrawnError(entry.op, rank);
-    Move(end, end.unmatched, end.ended, i);
-  }
+  End& end = At(rank);
+  end.lines.TakeReceives(end.lines.kAllPeers, [&](int index) {
+    EntryAt(end, index).status = WithdrawnError(EntryAt(end, index).op, rank);
+    end.ended.push_back(index);
+  });
 }
 
 void LoopbackMessages::Part(int rank) {
@@ -216,32 +180,34 @@ void LoopbackMessages::Part(int rank) {
 }
 
 void LoopbackMessages::PartFromAll(int rank) {
-  End& own = ends_[static_cast<size_t>(rank)];
-  if (std::exchange(own.parted, true)) return;
-  for (size_t other = 0; other < ends_.size(); ++other) {
-    if (!ends_[other].parted) continue;
-    EndSends(rank, static_cast<int>(other));
-    EndSends(static_cast<int>(other), rank);
+  if (std::exchange(At(rank).parted, true)) return;
+  for (int other = 0; other < static_cast<int>(ends_.size()); ++other) {
+    if (!At(other).parted) continue;
+    EndSends(rank, other);
+    EndSends(other, rank);
   }
 }
 
 void LoopbackMessages::EndSends(int src, int dst) {
-  End& end = ends_[static_cast<size_t>(src)];
-  for (int i = end.unmatched.head, next; i >= 0; i = next) {
-    Entry& entry = end.entries[static_cast<size_t>(i)];
-    next = entry.next;
-    if (entry.op.kind != TransportOp::Kind::kSend || entry.op.peer != dst) continue;
-    entry.status = PartedError(entry.op, src);
-    Move(end, end.unmatched, end.ended, i);
-  }
+  End& end = At(src);
+  At(dst).lines.TakeOffers(src, [&](const Offer& offer) {
+    if (offer.send < 0) return;
+    EntryAt(end, offer.send).status = PartedError(EntryAt(end, offer.send).op, src);
+    end.ended.push_back(offer.send);
+  });
 }
 
 void LoopbackMessages::Forget(int rank) {
   const std::lock_guard<std::mutex> lock(mutex_);
   PartFromAll(rank);
-  End& end = ends_[static_cast<size_t>(rank)];
-  end = End();
-  end.parted = true;
+  End& end = At(rank);
+  // Sends of others stay: they end when those part.
+  end.lines.TakeReceives(end.lines.kAllPeers, [](int) {});
+  for (End& each : ends_) each.lines.TakeOffers(rank, [](const Offer&) {});
+  end.entries.clear();
+  end.unused.clear();
+  end.ended.clear();
+  end.outstanding = 0;
 }
 
 std::unique_ptr<Transport> MakeLoopbackTransport(int rank, int size,

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "sluice/transport.h"
+#include "transport/tag_lines.h"
 
 namespace sluice {
 
@@ -47,42 +47,29 @@ class LoopbackMessages {
   struct Entry {
     TransportOp op;
     absl::Status status;
-    int previous = -1;
-    int next = -1;
   };
-  struct Stored {
-    int src;
-    int tag;
-    std::vector<std::byte> bytes;
-  };
-  // A list of entries of one end, by index, so that no operation allocates.
-  struct List {
-    int head = -1;
-    int tail = -1;
+  // A send that waits at its receiver.
+  struct Offer {
+    int send = -1;                 // the sender's entry; -1: it has ended, and its bytes lie here
+    std::vector<std::byte> bytes;  // that came eagerly
   };
   struct End {
     std::vector<Entry> entries;
-    List unused;
-    List unmatched;  // in the order they were started
-    List ended;
+    std::vector<int> unused;  // of entries
+    std::vector<int> ended;   // likewise, in their order
     int outstanding = 0;
-    std::deque<Stored> stored;  // that came to it eagerly, in the order they were sent
+    TagLines<Offer> lines;
     bool parted = false;
   };
 
-  static void Append(End& end, List& list, int index);
-  static void Remove(End& end, List& list, int index);
-  static void Move(End& end, List& from, List& to, int index);
+  End& At(int rank) { return ends_[static_cast<size_t>(rank)]; }
+  static Entry& EntryAt(End& end, int index) { return end.entries[static_cast<size_t>(index)]; }
 
-  void StartOne(int rank, const TransportOp& op);
-  // The first unmatched entry of `op`'s peer that `op`, started by `rank`, meets; -1: none.
-  int FindPartner(int rank, const TransportOp& op) const;
+  void StartSend(int rank, int index);
+  void StartReceive(int rank, int index);
   void PartFromAll(int rank);
   // Those of `src` to `dst` that nobody has met.
   void EndSends(int src, int dst);
-
-  // Takes what was sent eagerly to `rank` for the receive `op`. False: nothing is there.
-  bool TakeStored(int rank, const TransportOp& op, absl::Status* status);
 
   const LoopbackSends sends_;
   mutable std::mutex mutex_;

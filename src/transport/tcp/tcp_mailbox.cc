@@ -2,6 +2,7 @@
 #include "transport/tcp/tcp_mailbox.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "tensor/check.h"
@@ -25,6 +26,7 @@ void TcpMailbox::Reserve(int capacity) {
   if (capacity <= old_capacity) return;
   ops_.resize(IndexOf(capacity));
   offers_.reserve(IndexOf(capacity));
+  lines_.Reserve(2 * IndexOf(capacity));
   for (int slot = capacity - 1; slot >= old_capacity; --slot) {
     At(slot).next = std::exchange(first_free_, slot);
   }
@@ -40,10 +42,6 @@ TcpFrame TcpMailbox::FrameOf(TcpFrameKind kind, uint32_t slot) const {
 
 TcpRows TcpMailbox::RowsOf(const TransportOp& op) {
   return {op.data, op.bytes, op.row_bytes, op.stride_bytes, 0};
-}
-
-TcpMailbox::Channel& TcpMailbox::ChannelOf(int peer, uint32_t tag) {
-  return channels_[(static_cast<uint64_t>(peer) << 32) | tag];
 }
 
 absl::Status TcpMailbox::Start(absl::Span<const TransportOp> ops) {
@@ -127,20 +125,14 @@ void TcpMailbox::StartSend(int slot) {
 
 void TcpMailbox::StartReceive(int slot) {
   Op& op = At(slot);
-  Channel& channel = ChannelOf(op.op.peer, static_cast<uint32_t>(op.op.tag));
-  if (channel.first_offer < 0) {
-    (channel.last_receive < 0 ? channel.first_receive : At(channel.last_receive).next) = slot;
-    channel.last_receive = slot;
-    op.next = -1;
-    return;
-  }
-  const int index = TakeFirstOffer(&channel);
-  Offer& offer = offers_[IndexOf(index)];
+  const std::optional<int> index = lines_.TakeOffer(op.op.peer, op.op.tag);
+  if (!index) return lines_.AddReceive(op.op.peer, op.op.tag, slot);
+  Offer& offer = offers_[IndexOf(*index)];
   if (offer.room < 0) {
     MeetAtSender(slot, offer.src, offer.slot, offer.bytes);
-    FreeOffer(index);
+    FreeOffer(*index);
   } else if (offer.arrived) {
-    TakeFromRoom(slot, index);
+    TakeFromRoom(slot, *index);
   } else {
     op.state = State::kMet;
     op.eager = true;
@@ -175,10 +167,8 @@ void TcpMailbox::MeetAtSender(int slot, int src, uint32_t send_slot, uint64_t by
 }
 
 void TcpMailbox::Withdraw() {
-  for (int slot = 0; slot < static_cast<int>(ops_.size()); ++slot) {
-    if (At(slot).state == State::kWaits) End(slot, WithdrawnError(At(slot).op, rank_));
-  }
-  for (auto& [key, channel] : channels_) channel.first_receive = channel.last_receive = -1;
+  lines_.TakeReceives(lines_.kAllPeers,
+                      [this](int slot) { End(slot, WithdrawnError(At(slot).op, rank_)); });
 }
 
 void TcpMailbox::Part() {

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "sluice/transport.h"
 #include "transport/last_words.h"
+#include "transport/tag_lines.h"
 #include "transport/tcp/tcp_frame.h"
 #include "transport/tcp/tcp_rows.h"
 
@@ -105,15 +105,7 @@ class TcpMailbox {
     int room = -1;      // where its bytes lie; -1: at the sender
     bool arrived = false;
     int receive = -1;  // that has met it before its bytes were there
-    int next = -1;
-    int previous = -1;
-  };
-  // What the sends of one rank with one tag are to meet. One of the two lists is empty.
-  struct Channel {
-    int first_receive = -1;
-    int last_receive = -1;
-    int first_offer = -1;
-    int last_offer = -1;
+    int next = -1;     // of those that are free
   };
   // What the bytes that come in from a rank are.
   struct Incoming {
@@ -123,7 +115,6 @@ class TcpMailbox {
   enum class Peer : uint8_t { kThere, kParted, kGone };
 
   Op& At(int slot) { return ops_[static_cast<size_t>(slot)]; }
-  Channel& ChannelOf(int peer, uint32_t tag);
   TcpFrame FrameOf(TcpFrameKind kind, uint32_t slot) const;
   static TcpRows RowsOf(const TransportOp& op);
   static size_t IndexOf(int peer) { return static_cast<size_t>(peer); }
@@ -140,7 +131,7 @@ class TcpMailbox {
   void MeetAtSender(int slot, int src, uint32_t send_slot, uint64_t bytes);
 
   absl::Status OnOffer(int src, const TcpFrame& frame, TcpRows* rows);
-  absl::Status OnEagerOffer(int src, const TcpFrame& frame, TcpRows* rows, Channel* channel);
+  absl::Status OnEagerOffer(int src, const TcpFrame& frame, TcpRows* rows);
   absl::Status OnGrant(int src, const TcpFrame& frame);
   absl::Status OnMet(int src, const TcpFrame& frame);
   absl::Status OnData(int src, const TcpFrame& frame, TcpRows* rows);
@@ -151,8 +142,7 @@ class TcpMailbox {
 
   // The operation of this slot if it is of this rank and in this state.
   Op* Find(int src, uint32_t slot, State state);
-  int AddOffer(Channel* channel, const Offer& offer);
-  int TakeFirstOffer(Channel* channel);
+  int AddOffer(uint32_t tag, const Offer& offer);
   void FreeOffer(int index);
   // Those that no receive has met, or all.
   void DropOffers(int src, bool all);
@@ -169,7 +159,7 @@ class TcpMailbox {
   int last_ended_ = -1;
   LastWords<int> cut_off_;  // slots in state kCutOff
   int outstanding_ = 0;
-  absl::flat_hash_map<uint64_t, Channel> channels_;
+  TagLines<int> lines_;  // of offers_, and slots in state kWaits
   std::vector<Offer> offers_;
   int first_free_offer_ = -1;
   std::vector<Incoming> incoming_;  // by rank

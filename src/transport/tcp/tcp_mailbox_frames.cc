@@ -1,5 +1,6 @@
 // Takes in frames of other ranks: offers, and the bytes of messages.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,7 +20,7 @@ absl::Status BreaksRules(const char* what) {
 
 }  // namespace
 
-int TcpMailbox::AddOffer(Channel* channel, const Offer& offer) {
+int TcpMailbox::AddOffer(uint32_t tag, const Offer& offer) {
   int index = first_free_offer_;
   if (index >= 0) {
     first_free_offer_ = offers_[IndexOf(index)].next;
@@ -27,18 +28,8 @@ int TcpMailbox::AddOffer(Channel* channel, const Offer& offer) {
     index = static_cast<int>(offers_.size());
     offers_.emplace_back();
   }
-  Offer& added = offers_[IndexOf(index)];
-  added = offer;
-  (channel->last_offer < 0 ? channel->first_offer : offers_[IndexOf(channel->last_offer)].next) =
-      index;
-  channel->last_offer = index;
-  return index;
-}
-
-int TcpMailbox::TakeFirstOffer(Channel* channel) {
-  const int index = channel->first_offer;
-  channel->first_offer = offers_[IndexOf(index)].next;
-  if (channel->first_offer < 0) channel->last_offer = -1;
+  offers_[IndexOf(index)] = offer;
+  lines_.AddOffer(offer.src, static_cast<int>(tag), index);
   return index;
 }
 
@@ -55,10 +46,7 @@ void TcpMailbox::FreeOffer(int index) {
 }
 
 void TcpMailbox::DropOffers(int src, bool all) {
-  for (auto& [key, channel] : channels_) {
-    if (static_cast<int>(key >> 32) != src) continue;
-    while (channel.first_offer >= 0) FreeOffer(TakeFirstOffer(&channel));
-  }
+  lines_.TakeOffers(src, [this](int index) { FreeOffer(index); });
   const Incoming incoming = incoming_[IndexOf(src)];
   if (all && incoming.what == Incoming::What::kOffer) FreeOffer(incoming.index);
 }
@@ -99,42 +87,36 @@ absl::Status TcpMailbox::OnOffer(int src, const TcpFrame& frame, TcpRows* rows) 
     outlet_->Send(src, FrameOf(TcpFrameKind::kPart, 0));
     return absl::OkStatus();
   }
-  Channel& channel = ChannelOf(src, frame.tag);
-  if (eager) return OnEagerOffer(src, frame, rows, &channel);
-  if (const int slot = channel.first_receive; slot >= 0) {
-    channel.first_receive = At(slot).next;
-    if (channel.first_receive < 0) channel.last_receive = -1;
-    MeetAtSender(slot, src, frame.slot, frame.bytes);
+  if (eager) return OnEagerOffer(src, frame, rows);
+  if (const std::optional<int> slot = lines_.TakeReceive(src, static_cast<int>(frame.tag))) {
+    MeetAtSender(*slot, src, frame.slot, frame.bytes);
     return absl::OkStatus();
   }
   if (first_free_offer_ < 0 && offers_.size() >= kMaxOffers) return BreaksRules("too many offers");
-  AddOffer(&channel, {frame.bytes, src, frame.slot});
+  AddOffer(frame.tag, {frame.bytes, src, frame.slot});
   return absl::OkStatus();
 }
 
-absl::Status TcpMailbox::OnEagerOffer(int src, const TcpFrame& frame, TcpRows* rows,
-                                      Channel* channel) {
+absl::Status TcpMailbox::OnEagerOffer(int src, const TcpFrame& frame, TcpRows* rows) {
   Incoming& incoming = incoming_[IndexOf(src)];
-  if (const int slot = channel->first_receive; slot >= 0) {
-    Op& op = At(slot);
-    channel->first_receive = op.next;
-    if (channel->first_receive < 0) channel->last_receive = -1;
+  if (const std::optional<int> slot = lines_.TakeReceive(src, static_cast<int>(frame.tag))) {
+    Op& op = At(*slot);
     if (op.op.bytes != frame.bytes) {
-      End(slot, LengthError(op.op, rank_, frame.bytes));
+      End(*slot, LengthError(op.op, rank_, frame.bytes));
       incoming.what = Incoming::What::kLost;
       return absl::OkStatus();
     }
     op.state = State::kMet;
     op.eager = true;
     *rows = RowsOf(op.op);
-    incoming = {Incoming::What::kReceive, slot};
+    incoming = {Incoming::What::kReceive, *slot};
     return absl::OkStatus();
   }
   const int room = outlet_->TakeRoom(src);
   if (room < 0) return BreaksRules("more messages than there is room for");
   rows->data = outlet_->Room(src, room);
   incoming = {Incoming::What::kOffer,
-              AddOffer(channel, {frame.bytes, src, frame.slot, room, /*arrived=*/false})};
+              AddOffer(frame.tag, {frame.bytes, src, frame.slot, room, /*arrived=*/false})};
   return absl::OkStatus();
 }
 
@@ -240,10 +222,7 @@ bool TcpMailbox::NextPiece(uint32_t owner, TcpFrame* frame, TcpRows* rows) {
 void TcpMailbox::OnBroken(int peer, const absl::Status& why) {
   DropOffers(peer, /*all=*/true);
   incoming_[IndexOf(peer)] = Incoming();
-  for (auto& [key, channel] : channels_) {
-    if (static_cast<int>(key >> 32) != peer) continue;
-    channel.first_receive = channel.last_receive = -1;
-  }
+  lines_.Forget(peer);
   for (int slot = 0; slot < static_cast<int>(ops_.size()); ++slot) {
     const Op& op = At(slot);
     if (op.op.peer != peer || op.state == State::kFree || op.state == State::kEnded ||

@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "transport/tag_lines.h"
 #include "transport/ucx/ucx_address.h"
 #include "transport/ucx/ucx_flights.h"
 #include "transport/ucx/ucx_library.h"
-#include "transport/ucx/ucx_meetings.h"
 #include "transport/ucx/ucx_networks.h"
 #include "transport/ucx/ucx_peer.h"
 #include "transport/ucx/ucx_record.h"
@@ -28,10 +28,19 @@ namespace sluice {
 
 class UcxTransport;
 
+// A message that its sender has announced.
+struct UcxAnnounced {
+  uint64_t bytes = 0;
+  uint64_t send = 0;  // by which the sender knows it
+};
+
 // What has come for a transport, also before it is opened here.
 struct UcxPost {
-  explicit UcxPost(int ranks) : meetings(ranks), parted(static_cast<size_t>(ranks)) {}
-  UcxMeetings meetings;
+  // Announcements of one rank that may wait. Senders hold no more operations than this.
+  static constexpr int kMaxAnnounced = 1 << 18;
+
+  explicit UcxPost(int ranks) : parted(static_cast<size_t>(ranks)) {}
+  TagLines<UcxAnnounced> lines{kMaxAnnounced};
   std::vector<uint8_t> parted;        // by rank: it lets no more sends go
   UcxTransport* transport = nullptr;  // null: not opened yet
 };

@@ -135,13 +135,13 @@ void UcxHub::TakeAnnouncement(int src, const UcxRecord& record) {
   }
   UcxPost* const post = FindPost(record.transport, src);
   if (post == nullptr) return;
-  const UcxMeetings::Announced message = {src, static_cast<int>(record.tag), record.bytes,
-                                          record.send};
-  const int slot = post->meetings.Announce(message);
-  if (slot == UcxMeetings::kRefused) {
+  const UcxAnnounced message = {record.bytes, record.send};
+  const int tag = static_cast<int>(record.tag);
+  if (const std::optional<int> slot = post->lines.TakeReceive(src, tag)) {
+    return post->transport->Meet(*slot, message);
+  }
+  if (!post->lines.AddOffer(src, tag, message)) {
     peer(src).Break(Garbage("more messages than a transport holds"));
-  } else if (slot != UcxMeetings::kWaits) {
-    post->transport->Meet(slot, message);
   }
 }
 
@@ -167,8 +167,8 @@ void UcxHub::SeeToBroken() {
     peer->Close();
     closing_.push_back(peer);
     for (const auto& [number, post] : posts_) {
+      post->lines.Forget(peer->rank());
       if (post->transport != nullptr) post->transport->LosePeer(peer->rank());
-      post->meetings.ForgetAnnounced(peer->rank());
     }
   }
   std::erase_if(closing_, [this](UcxPeer* peer) {

@@ -19,12 +19,10 @@ void UcxTransport::Withdraw() {
 }
 
 void UcxTransport::WithdrawNow() {
-  post_->meetings.TakeReceives(UcxMeetings::kAllRanks, &taken_);
-  for (const int index : taken_) {
+  post_->lines.TakeReceives(post_->lines.kAllPeers, [this](int index) {
     Slot& slot = slots_[static_cast<size_t>(index)];
     End(slot, WithdrawnError(slot.op, hub_->rank()));
-  }
-  taken_.clear();
+  });
 }
 
 bool UcxTransport::Part() {
@@ -57,12 +55,7 @@ void UcxTransport::SeeParted(int rank) {
 
 void UcxTransport::LosePeer(int rank) {
   const absl::Status failure = hub_->peer(rank).failure();
-  post_->meetings.TakeReceives(rank, &taken_);
-  for (const int index : taken_) {
-    Slot& slot = slots_[static_cast<size_t>(index)];
-    End(slot, LostError(slot.op, failure));
-  }
-  taken_.clear();
+  ForEach(rank, Phase::kWaiting, [&](Slot& slot) { End(slot, LostError(slot.op, failure)); });
   ForEach(rank, Phase::kAnnounced, [&](Slot& slot) { End(slot, LostError(slot.op, failure)); });
   ForEach(rank, Phase::kFlown, [&](Slot& slot) { End(slot, LostError(slot.op, failure)); });
   ForEach(rank, Phase::kFlying, [&](Slot& slot) {

@@ -2,6 +2,7 @@
 #include "transport/ucx/ucx_transport.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -40,15 +41,16 @@ UcxTransport::~UcxTransport() {
 absl::Status UcxTransport::Reserve(int capacity) {
   const std::lock_guard<std::mutex> lock(hub_->mutex());
   SLUICE_CHECK(OutstandingNow() == 0, "Reserve with operations outstanding");
-  if (capacity > UcxMeetings::kMaxAnnounced) {
+  if (capacity > UcxPost::kMaxAnnounced) {
     return absl::ResourceExhaustedError(absl::StrCat("a transport over UCX has room for ",
-                                                     UcxMeetings::kMaxAnnounced,
-                                                     " operations, and ", capacity, " were asked"));
+                                                     UcxPost::kMaxAnnounced, " operations, and ",
+                                                     capacity, " were asked"));
   }
   for (int slot = static_cast<int>(slots_.size()); slot < capacity; ++slot) free_.push_back(slot);
   if (static_cast<size_t>(capacity) <= slots_.size()) return absl::OkStatus();
   slots_.resize(static_cast<size_t>(capacity));
   events_.resize(slots_.size());
+  post_->lines.Reserve(2 * slots_.size());
   first_ended_ = 0;
   return absl::OkStatus();
 }
@@ -88,8 +90,9 @@ void UcxTransport::StartOne(const TransportOp& op) {
                           .send = NameOf(index)});
   }
   slot.phase = Phase::kWaiting;
-  UcxMeetings::Announced message;
-  if (post_->meetings.Receive(op.peer, op.tag, index, &message)) Meet(index, message);
+  const std::optional<UcxAnnounced> message = post_->lines.TakeOffer(op.peer, op.tag);
+  if (!message) return post_->lines.AddReceive(op.peer, op.tag, index);
+  Meet(index, *message);
 }
 
 void UcxTransport::Tell(int rank, UcxRecord record) {
@@ -97,7 +100,7 @@ void UcxTransport::Tell(int rank, UcxRecord record) {
   hub_->peer(rank).Tell(record);
 }
 
-void UcxTransport::Meet(int index, const UcxMeetings::Announced& message) {
+void UcxTransport::Meet(int index, const UcxAnnounced& message) {
   Slot& slot = slots_[static_cast<size_t>(index)];
   const int src = slot.op.peer;
   if (message.bytes != slot.op.bytes || message.bytes == 0) {

@@ -11,7 +11,6 @@
 #include "transport/last_words.h"
 #include "transport/ucx/ucx_flights.h"
 #include "transport/ucx/ucx_hub.h"
-#include "transport/ucx/ucx_meetings.h"
 #include "transport/ucx/ucx_record.h"
 
 namespace sluice {
@@ -33,7 +32,7 @@ class UcxTransport final : public Transport {
 
   // For the hub, which holds the lock.
   // The receive has met a message.
-  void Meet(int slot, const UcxMeetings::Announced& message);
+  void Meet(int slot, const UcxAnnounced& message);
   // A send may go. False: it is not here any more.
   bool Go(int src, const UcxRecord& record);
   // What its receiver says of a send: it has ended without payload, has come, or has failed.
@@ -99,7 +98,6 @@ class UcxTransport final : public Transport {
   int active_ = 0;  // started, and neither ended nor cut off
   int first_ended_ = 0;
   int ended_ = 0;
-  std::vector<int> taken_;  // scratch: receives that are taken back
   bool parted_ = false;
   std::vector<uint8_t> heard_;  // by rank: it knows that this one has parted
 };
