@@ -11,16 +11,205 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "plan/bucket.h"
 #include "sluice/trace.h"
 #include "tensor/check.h"
 #include "tensor/error_text.h"
-#include "trace/event_writer.h"
+#include "trace/json_text.h"
 #include "trace/serialize.h"
 #include "trace/trace_event.h"
 
 namespace sluice {
 namespace {
+
+// Events as text in the Trace Event Format
+// (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU): of one event
+// of a rank's record, one or two of the format.
+class EventWriter {
+ public:
+  // Times are taken from `origin_ns` on.
+  explicit EventWriter(int64_t origin_ns) : origin_ns_(origin_ns) {}
+
+  // A rank's events, after what describes them. `label` may be empty.
+  void Add(const TraceContent& content, const std::string& label);
+
+  // The whole file.
+  std::string Finish() &&;
+
+ private:
+  int ThreadOf(const TraceEvent& event) const;
+  std::string TrackName(int track) const;
+
+  void Begin(const char* phase, absl::string_view name);
+  void BeginQuoted(const char* phase, absl::string_view quoted_name);
+  void AddMetadata(absl::string_view name, absl::string_view key, absl::string_view value);
+  void Describe(const std::string& label);
+  void DescribeTracks();
+  void DescribeThread(int thread, absl::string_view quoted_name);
+  void AddEvent(const TraceEvent& event);
+  void AddStage(const TraceEvent& event);
+  void AddStreamSpan(const TraceEvent& event);
+  void AddItem(const TraceEvent& event);
+  void AddStreamArgs(const TraceEvent& event);
+  void AddCounter(absl::string_view quoted_name, absl::string_view key, int64_t value,
+                  int64_t at_ns);
+
+  int64_t origin_ns_;
+  uint64_t items_ = 0;  // written so far; numbers their ids
+  std::string text_;
+  // State of the rank whose events are being written:
+  const TraceContent* content_ = nullptr;
+  int process_ = 0;
+  int slots_ = 0;  // tracks of slots; those with names come after
+};
+
+// Viewers treat process 0 and thread 0 as the idle task of a kernel, so both are counted from 1.
+int ProcessOf(int rank) { return rank + 1; }
+int ThreadOfSlot(int slot) { return slot + 1; }
+
+void EventWriter::Add(const TraceContent& content, const std::string& label) {
+  content_ = &content;
+  process_ = ProcessOf(content.rank);
+  slots_ = 0;
+  for (const TraceEvent& event : content.events) {
+    if (IsStage(event.kind)) slots_ = std::max(slots_, event.count + 1);
+  }
+  Describe(label);
+  for (const TraceEvent& event : content.events) AddEvent(event);
+}
+
+std::string EventWriter::Finish() && {
+  return absl::StrCat("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", text_, "\n]}\n");
+}
+
+int EventWriter::ThreadOf(const TraceEvent& event) const {
+  return ThreadOfSlot(IsStage(event.kind) ? event.count : slots_ + event.track);
+}
+
+std::string EventWriter::TrackName(int track) const {
+  const auto number = static_cast<size_t>(track);
+  return number < content_->tracks.size() ? content_->tracks[number]
+                                          : absl::StrCat("track ", track);
+}
+
+// Opens an event: what all have in common. For names that are ours and need no escapes, nor do ids.
+void EventWriter::Begin(const char* phase, absl::string_view name) {
+  absl::StrAppend(&text_, text_.empty() ? "\n" : ",\n", "{\"ph\":\"", phase,
+                  "\",\"pid\":", process_, ",\"name\":\"", name, "\"");
+}
+
+// For names that are JSON strings already.
+void EventWriter::BeginQuoted(const char* phase, absl::string_view quoted_name) {
+  absl::StrAppend(&text_, text_.empty() ? "\n" : ",\n", "{\"ph\":\"", phase,
+                  "\",\"pid\":", process_, ",\"name\":", quoted_name);
+}
+
+// One piece of metadata; `value` is JSON.
+void EventWriter::AddMetadata(absl::string_view name, absl::string_view key,
+                              absl::string_view value) {
+  Begin("M", name);
+  absl::StrAppend(&text_, ",\"args\":{\"", key, "\":", value, "}}");
+}
+
+void EventWriter::Describe(const std::string& label) {
+  const std::string shown = label.empty() ? "" : absl::StrCat(" (", label, ")");
+  AddMetadata("process_name", "name", JsonString(absl::StrCat("rank ", content_->rank, shown)));
+  AddMetadata("process_sort_index", "sort_index", absl::StrCat(content_->rank));
+  if (content_->dropped > 0) {
+    AddMetadata("process_labels", "labels",
+                JsonString(absl::StrCat(content_->dropped, " events were dropped")));
+  }
+  DescribeTracks();
+}
+
+void EventWriter::DescribeTracks() {
+  std::set<int> slots;
+  std::set<int> tracks;
+  for (const TraceEvent& event : content_->events) {
+    if (IsStage(event.kind)) {
+      slots.insert(event.count);
+    } else if (IsSpan(event.kind)) {
+      tracks.insert(event.track);
+    }
+  }
+  for (const int slot : slots) {
+    DescribeThread(ThreadOfSlot(slot), absl::StrCat("\"slot ", slot, "\""));
+  }
+  for (const int track : tracks) {
+    DescribeThread(ThreadOfSlot(slots_ + track), JsonString(TrackName(track)));
+  }
+}
+
+void EventWriter::DescribeThread(int thread, absl::string_view quoted_name) {
+  Begin("M", "thread_name");
+  absl::StrAppend(&text_, ",\"tid\":", thread, ",\"args\":{\"name\":", quoted_name, "}}");
+  Begin("M", "thread_sort_index");
+  absl::StrAppend(&text_, ",\"tid\":", thread, ",\"args\":{\"sort_index\":", thread - 1, "}}");
+}
+
+void EventWriter::AddEvent(const TraceEvent& event) {
+  if (IsStage(event.kind)) return AddStage(event);
+  if (event.kind == TraceKind::kItem) return AddItem(event);
+  if (IsSpan(event.kind)) return AddStreamSpan(event);
+  if (event.kind == TraceKind::kSample) {
+    AddCounter("\"buckets in flight\"", "buckets", event.count, event.begin_ns);
+    AddCounter("\"bytes in flight\"", "bytes", event.bytes, event.begin_ns);
+    return;
+  }
+  const std::string stream = TrackName(event.track);
+  AddCounter(JsonString(stream + ": buckets in flight"), "buckets", event.count, event.begin_ns);
+  AddCounter(JsonString(stream + ": bytes in flight"), "bytes", event.bytes, event.begin_ns);
+}
+
+void EventWriter::AddStage(const TraceEvent& event) {
+  const BucketIdFields id = event.id.fields();
+  Begin("X", TraceKindName(event.kind));
+  absl::StrAppend(&text_, ",\"cat\":\"bucket\",\"tid\":", ThreadOf(event),
+                  ",\"ts\":", JsonMicroseconds(event.begin_ns - origin_ns_),
+                  ",\"dur\":", JsonMicroseconds(event.end_ns - event.begin_ns));
+  absl::StrAppend(&text_, ",\"args\":{\"bucket\":\"", event.id.ToString(),
+                  "\",\"bytes\":", event.bytes, ",\"run\":", id.run, ",\"window\":", id.window,
+                  "}}");
+}
+
+void EventWriter::AddStreamSpan(const TraceEvent& event) {
+  Begin("X", TraceKindName(event.kind));
+  absl::StrAppend(&text_, ",\"cat\":\"stream\",\"tid\":", ThreadOf(event),
+                  ",\"ts\":", JsonMicroseconds(event.begin_ns - origin_ns_),
+                  ",\"dur\":", JsonMicroseconds(event.end_ns - event.begin_ns));
+  AddStreamArgs(event);
+}
+
+// Complete events of one thread must lie within each other or apart. Items do neither, so each one
+// is a pair of events with an id of its own.
+void EventWriter::AddItem(const TraceEvent& event) {
+  const std::string id = absl::StrCat("0x", absl::Hex(++items_));
+  Begin("b", TraceKindName(event.kind));
+  absl::StrAppend(&text_, ",\"cat\":\"stream\",\"id\":\"", id, "\",\"tid\":", ThreadOf(event),
+                  ",\"ts\":", JsonMicroseconds(event.begin_ns - origin_ns_));
+  AddStreamArgs(event);
+  Begin("e", TraceKindName(event.kind));
+  absl::StrAppend(&text_, ",\"cat\":\"stream\",\"id\":\"", id, "\",\"tid\":", ThreadOf(event),
+                  ",\"ts\":", JsonMicroseconds(event.end_ns - origin_ns_), "}");
+}
+
+// Closes the event.
+void EventWriter::AddStreamArgs(const TraceEvent& event) {
+  absl::StrAppend(&text_, ",\"args\":{\"bytes\":", event.bytes);
+  if (event.item >= 0) absl::StrAppend(&text_, ",\"item\":", event.item);
+  if (event.epoch >= 0) absl::StrAppend(&text_, ",\"epoch\":", event.epoch);
+  if (event.has_id) absl::StrAppend(&text_, ",\"bucket\":\"", event.id.ToString(), "\"");
+  text_ += "}}";
+}
+
+void EventWriter::AddCounter(absl::string_view quoted_name, absl::string_view key, int64_t value,
+                             int64_t at_ns) {
+  BeginQuoted("C", quoted_name);
+  absl::StrAppend(&text_, ",\"ts\":", JsonMicroseconds(at_ns - origin_ns_), ",\"args\":{\"", key,
+                  "\":", value, "}}");
+}
 
 struct RankTrace {
   TraceContent content;
@@ -54,6 +243,35 @@ absl::StatusOr<RankTrace> Read(const TracePart& part) {
 }
 
 }  // namespace
+
+const char* TraceKindName(TraceKind kind) {
+  switch (kind) {
+    case TraceKind::kFill:
+      return "fill";
+    case TraceKind::kMove:
+      return "move";
+    case TraceKind::kDrain:
+      return "drain";
+    case TraceKind::kEpoch:
+      return "epoch";
+    case TraceKind::kItem:
+      return "item";
+    case TraceKind::kConsume:
+      return "consume";
+    case TraceKind::kConsumerWait:
+      return "consumer_wait";
+    case TraceKind::kStorageRead:
+      return "storage_read";
+    case TraceKind::kDeviceCopy:
+      return "device_copy";
+    case TraceKind::kExchange:
+      return "exchange";
+    case TraceKind::kSample:
+    case TraceKind::kStreamSample:
+      break;
+  }
+  SLUICE_CHECK(false, "a sample is no span");
+}
 
 absl::StatusOr<std::string> ChromeTrace(absl::Span<const TracePart> parts) {
   std::vector<RankTrace> traces;

@@ -14,9 +14,7 @@ class Deadline {
   explicit Deadline(absl::Duration timeout) : timeout_(timeout) {}
 
   absl::Duration timeout() const { return timeout_; }
-  bool Passed() const {
-    return absl::FromChrono(std::chrono::steady_clock::now() - start_) > timeout_;
-  }
+  bool Passed() const { return Left() == absl::ZeroDuration(); }
   // Zero once it has passed.
   absl::Duration Left() const {
     const auto passed = std::chrono::steady_clock::now() - start_;

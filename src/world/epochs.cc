@@ -86,7 +86,7 @@ std::string Epochs::EndKey(int64_t number) const {
 }
 std::string Epochs::BegunKey() const { return absl::StrCat(world_, "/epoch/begun"); }
 
-absl::Status Epochs::WaitForEnough(absl::Span<const RoleSize> at_least, const TimeLimit& limit) {
+absl::Status Epochs::WaitForEnough(absl::Span<const RoleSize> at_least, const Deadline& limit) {
   absl::Duration wait = absl::ZeroDuration();
   while (true) {
     if (absl::Status status = roster_->Look(wait); !status.ok()) return status;
@@ -96,7 +96,7 @@ absl::Status Epochs::WaitForEnough(absl::Span<const RoleSize> at_least, const Ti
     if (limit.Passed()) {
       const std::vector<std::string>& missing = roster_->attendance().missing;
       return absl::DeadlineExceededError(absl::StrCat(
-          "the next epoch lacks ", NamesText(*lacks), " after ", DurationText(limit.length()),
+          "the next epoch lacks ", NamesText(*lacks), " after ", DurationText(limit.timeout()),
           missing.empty() ? "" : "; not there: ", NamesText(missing)));
     }
     roster_->Pause(limit);
@@ -127,7 +127,7 @@ absl::StatusOr<bool> Epochs::IsAwaited(int64_t number) {
   return Recognize(*list, *roster_).rank >= 0;
 }
 
-absl::StatusOr<Epoch> Epochs::Agree(absl::Span<const RoleSize> at_least, const TimeLimit& limit) {
+absl::StatusOr<Epoch> Epochs::Agree(absl::Span<const RoleSize> at_least, const Deadline& limit) {
   while (true) {
     if (absl::Status status = WaitForEnough(at_least, limit); !status.ok()) return status;
     // After a lost lease this member may not be seen yet. It would write a list without itself.

@@ -19,9 +19,9 @@
 #include "absl/types/span.h"
 #include "sluice/store.h"
 #include "sluice/world.h"
+#include "transport/deadline.h"
 #include "world/member.h"
 #include "world/roster.h"
-#include "world/time_limit.h"
 
 namespace sluice {
 
@@ -45,7 +45,7 @@ class Epochs {
 
   // The first epoch after those that this member has passed in which it is. Waits until each role
   // has as many members as `at_least` says, or all, if it does not say.
-  absl::StatusOr<Epoch> Agree(absl::Span<const RoleSize> at_least, const TimeLimit& limit);
+  absl::StatusOr<Epoch> Agree(absl::Span<const RoleSize> at_least, const Deadline& limit);
 
   // The epoch has failed, or is over: the next one counts.
   void Pass(const Epoch& epoch) { passed_ = epoch.number; }
@@ -66,7 +66,7 @@ class Epochs {
   absl::StatusOr<absl::optional<int64_t>> EndsAfter(int64_t number);
 
  private:
-  absl::Status WaitForEnough(absl::Span<const RoleSize> at_least, const TimeLimit& limit);
+  absl::Status WaitForEnough(absl::Span<const RoleSize> at_least, const Deadline& limit);
   // The newest epoch that has begun; 0: none.
   absl::StatusOr<int64_t> Begun();
   void RaiseBegun(int64_t number);

@@ -5,12 +5,19 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/types/span.h"
+#include "sluice/fabric.h"
 #include "tensor/error_text.h"
+#include "transport/deadline.h"
 #include "transport/direct/node_records.h"
 #include "transport/near_records.h"
 #include "transport/say_once.h"
@@ -19,14 +26,99 @@
 #include "transport/ucx/rdma_device.h"
 #include "transport/ucx/ucx_worker.h"
 #include "transport/wire_status.h"
+#include "world/attendance.h"
 #include "world/door_keeper.h"
-#include "world/link_gather.h"
+#include "world/meeting.h"
 #include "world/rank_ends.h"
 #include "world/reach.h"
+#include "world/roster.h"
+#include "world/store/store_check.h"
 #include "world/wires.h"
 
 namespace sluice {
 namespace {
+
+constexpr absl::Duration kMembersLook = absl::Seconds(1);
+
+// Waits for a gather over the links, with a look at the members now and then.
+class LinkGather {
+ public:
+  LinkGather(TcpLinks* links, const Meeting& meeting, const Deadline& limit, MembersCheck check)
+      : links_(links), meeting_(meeting), limit_(limit), check_(check) {}
+
+  absl::StatusOr<std::vector<std::byte>> Gather(Fabric* fabric, absl::Span<const std::byte> own) {
+    if (absl::Status status = fabric->StartAllGather(own); !status.ok()) return status;
+    std::vector<std::byte> all;
+    std::vector<int> missing;
+    Deadline look(kMembersLook);
+    absl::Duration pause = absl::Microseconds(50);
+    while (true) {
+      const absl::StatusOr<bool> complete = fabric->PollAllGather(&all, &missing);
+      if (!complete.ok()) return Explain(complete.status());
+      if (*complete) return all;
+      if (absl::Status status = fabric->CheckRanks(); !status.ok()) return Explain(status);
+      if (absl::Status status = CheckFarewells(missing); !status.ok()) return status;
+      if (look.Passed()) {
+        look = Deadline(kMembersLook);
+        if (absl::Status status = check_(NeedsStore::kNo); !status.ok()) return status;
+      }
+      if (limit_.Passed()) return LateError(missing);
+      absl::SleepFor(pause);
+      pause = std::min(pause * 2, absl::Milliseconds(2));
+    }
+  }
+
+ private:
+  ErrorText Describe(int rank) const {
+    return ErrorText(RankInWords(rank), ", ",
+                     meeting_.member(static_cast<size_t>(rank)).Describe());
+  }
+
+  // Whoever fails alone says farewell to those that wait for it.
+  absl::Status CheckFarewells(absl::Span<const int> missing) const {
+    for (const int rank : missing) {
+      if (!links_->HasLeft(rank)) continue;
+      return MakeError(absl::StatusCode::kUnavailable, "MakeFabric: ", Describe(rank),
+                       ", has given up");
+    }
+    return absl::OkStatus();
+  }
+
+  static absl::Status Explain(const absl::Status& status) {
+    return MakeError(status.code(), "MakeFabric: the members cannot connect: ", status);
+  }
+
+  absl::Status LateError(absl::Span<const int> missing) const {
+    std::vector<std::string> names;
+    for (const int rank : missing) names.push_back(Describe(rank).text());
+    ErrorText text("MakeFabric: nothing has come over TCP from ", NamesText(names), " within ",
+                   DurationText(limit_.timeout()));
+    text.fields()->ranks.assign(missing.begin(), missing.end());
+    return text.ToStatus(absl::StatusCode::kDeadlineExceeded);
+  }
+
+  TcpLinks* const links_;
+  const Meeting& meeting_;
+  const Deadline& limit_;
+  const MembersCheck check_;
+};
+
+// Each rank's bytes, by rank; all give as many. Collective. `number` is that of a fabric over these
+// links, and is used up. `check` is asked every second. Errors name members that cannot be reached,
+// have given up, are lost, or are late.
+absl::StatusOr<std::vector<std::byte>> GatherOverLinks(const std::shared_ptr<TcpLinks>& links,
+                                                       int number, const Meeting& meeting,
+                                                       const Deadline& limit, MembersCheck check,
+                                                       absl::Span<const std::byte> own) {
+  LinkGather gather(links.get(), meeting, limit, check);
+  TcpFabricOptions options;
+  options.links = links;
+  options.number = number;
+  for (int rank = 0; rank < links->size(); ++rank) options.node_of_rank.push_back(rank);
+  absl::StatusOr<std::unique_ptr<Fabric>> fabric = MakeTcpFabric(std::move(options));
+  if (!fabric.ok()) return fabric.status();
+  return gather.Gather(fabric->get(), own);
+}
 
 // Numbers of fabrics over the same links: the gathers', and the one that is made.
 constexpr int kGatherFabric = 0;
@@ -51,7 +143,7 @@ struct Ends {
 
 class Maker {
  public:
-  Maker(Meeting* meeting, const FabricMakerOptions& options, const TimeLimit& limit,
+  Maker(Meeting* meeting, const FabricMakerOptions& options, const Deadline& limit,
         MembersCheck check)
       : meeting_(meeting), options_(options), limit_(limit), check_(check) {}
 
@@ -230,7 +322,7 @@ class Maker {
 
   Meeting* const meeting_;
   const FabricMakerOptions& options_;
-  const TimeLimit& limit_;
+  const Deadline& limit_;
   const MembersCheck check_;
   Ends ends_;
   std::vector<Card> cards_;
@@ -241,7 +333,7 @@ class Maker {
 
 absl::StatusOr<std::unique_ptr<Fabric>> MakeMembersFabric(Meeting* meeting,
                                                           const FabricMakerOptions& options,
-                                                          const TimeLimit& limit,
+                                                          const Deadline& limit,
                                                           MembersCheck check) {
   return Maker(meeting, options, limit, check).Make();
 }

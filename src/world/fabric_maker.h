@@ -9,9 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "sluice/fabric.h"
+#include "transport/deadline.h"
 #include "world/meeting.h"
 #include "world/roster.h"
-#include "world/time_limit.h"
 
 namespace sluice {
 
@@ -26,7 +26,7 @@ struct FabricMakerOptions {
 // Collective over the meeting's members.
 absl::StatusOr<std::unique_ptr<Fabric>> MakeMembersFabric(Meeting* meeting,
                                                           const FabricMakerOptions& options,
-                                                          const TimeLimit& limit,
+                                                          const Deadline& limit,
                                                           MembersCheck check);
 
 }  // namespace sluice

@@ -82,7 +82,7 @@ absl::StatusOr<bool> Meeting::IsOver() {
   return absl::StartsWith(*word, kFailed);
 }
 
-absl::StatusOr<std::vector<Card>> Meeting::Exchange(const Card& own, const TimeLimit& limit,
+absl::StatusOr<std::vector<Card>> Meeting::Exchange(const Card& own, const Deadline& limit,
                                                     absl::FunctionRef<absl::Status()> check) {
   absl::StatusOr<std::vector<Card>> cards = Meet(own, limit, check);
   if (cards.ok()) return cards;
@@ -106,7 +106,7 @@ absl::StatusOr<std::string> Meeting::Say(const absl::Status& status) {
   return word;
 }
 
-absl::StatusOr<std::vector<Card>> Meeting::Meet(const Card& own, const TimeLimit& limit,
+absl::StatusOr<std::vector<Card>> Meeting::Meet(const Card& own, const Deadline& limit,
                                                 absl::FunctionRef<absl::Status()> check) {
   if (absl::Status status = store_->Set(CardKey(rank_), CardBytes(own)); !status.ok()) {
     return status;
@@ -121,7 +121,7 @@ absl::StatusOr<std::vector<Card>> Meeting::Meet(const Card& own, const TimeLimit
   return Cards();
 }
 
-absl::Status Meeting::WaitForWord(const TimeLimit& limit, absl::FunctionRef<absl::Status()> check) {
+absl::Status Meeting::WaitForWord(const Deadline& limit, absl::FunctionRef<absl::Status()> check) {
   const auto members = static_cast<int64_t>(members_.size());
   absl::Duration look = std::clamp(kFirstWordLookPerMember * members, kFirstWordLook, kWordLook);
   while (true) {
@@ -136,7 +136,7 @@ absl::Status Meeting::WaitForWord(const TimeLimit& limit, absl::FunctionRef<absl
   }
 }
 
-absl::Status Meeting::NameThoseLate(const TimeLimit& limit) {
+absl::Status Meeting::NameThoseLate(const Deadline& limit) {
   const absl::StatusOr<StoreEntries> entries = ListCards();
   if (!entries.ok()) return entries.status();
   std::vector<std::string> late;
@@ -149,7 +149,7 @@ absl::Status Meeting::NameThoseLate(const TimeLimit& limit) {
   if (late.empty()) return absl::DeadlineExceededError("the last members have come too late");
   return absl::DeadlineExceededError(
       absl::StrCat(NamesText(late), late.size() == 1 ? " has" : " have",
-                   " not called MakeFabric within ", DurationText(limit.length())));
+                   " not called MakeFabric within ", DurationText(limit.timeout())));
 }
 
 // A thousand at a time: a store lists so many bytes at once.

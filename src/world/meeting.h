@@ -12,9 +12,9 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "sluice/store.h"
+#include "transport/deadline.h"
 #include "world/card.h"
 #include "world/member.h"
-#include "world/time_limit.h"
 
 namespace sluice {
 
@@ -48,7 +48,7 @@ class Meeting {
   // The cards of all, by rank, once all have come. `check` is asked every second, and sooner at
   // first, whether the members are still there. An error here ends the meeting for all members that
   // wait, and is the same on all. DeadlineExceeded names those that have not come.
-  absl::StatusOr<std::vector<Card>> Exchange(const Card& own, const TimeLimit& limit,
+  absl::StatusOr<std::vector<Card>> Exchange(const Card& own, const Deadline& limit,
                                              absl::FunctionRef<absl::Status()> check);
 
   // Ends it with an error on all members that wait in it, unless all have come. False: all have.
@@ -63,14 +63,14 @@ class Meeting {
   const StoredMember& member(size_t rank) const { return members_[rank]; }
 
  private:
-  absl::StatusOr<std::vector<Card>> Meet(const Card& own, const TimeLimit& limit,
+  absl::StatusOr<std::vector<Card>> Meet(const Card& own, const Deadline& limit,
                                          absl::FunctionRef<absl::Status()> check);
-  absl::Status WaitForWord(const TimeLimit& limit, absl::FunctionRef<absl::Status()> check);
+  absl::Status WaitForWord(const Deadline& limit, absl::FunctionRef<absl::Status()> check);
   // Says that this member has failed. The word that counts.
   absl::StatusOr<std::string> Say(const absl::Status& status);
   absl::StatusOr<StoreEntries> ListCards();
   absl::StatusOr<std::vector<Card>> Cards();
-  absl::Status NameThoseLate(const TimeLimit& limit);
+  absl::Status NameThoseLate(const Deadline& limit);
   std::string CardKey(int rank) const;
 
   const std::shared_ptr<Store> store_;

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "transport/deadline.h"
 #include "world/attendance.h"
-#include "world/time_limit.h"
 
 namespace sluice {
 namespace {
@@ -18,7 +18,7 @@ constexpr int kHoldTries = 5;
 constexpr absl::Duration kEndWait = absl::Seconds(3);
 
 // Waits until nobody has the key, or for so long.
-absl::Status AwaitFree(Store& store, const std::string& key, const TimeLimit& limit) {
+absl::Status AwaitFree(Store& store, const std::string& key, const Deadline& limit) {
   uint64_t version = 0;
   while (true) {
     const absl::StatusOr<StoreView> view = store.Watch(key, version, limit.Left());
@@ -58,7 +58,7 @@ absl::StatusOr<std::unique_ptr<Registration>> Registration::Make(std::shared_ptr
 absl::Status Registration::Hold(absl::Duration wait) {
   const std::string key = HereKey(world_, member_.role, member_.rank);
   const std::string text = MemberText(member_);
-  const TimeLimit limit(wait);
+  const Deadline limit(wait);
   for (int tries = 1;; ++tries) {
     absl::StatusOr<std::unique_ptr<StoreLease>> lease = store_->Hold(key, text, lease_length_);
     if (lease.ok()) {

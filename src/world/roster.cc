@@ -66,13 +66,13 @@ absl::Status Roster::TellLosses() {
   return lost.empty() ? absl::OkStatus() : LostError(lost);
 }
 
-void Roster::Pause(const TimeLimit& limit) const {
+void Roster::Pause(const Deadline& limit) const {
   const auto members = static_cast<int64_t>(attendance_.present.size());
   const absl::Duration pause = std::min(absl::Microseconds(500) * members, absl::Seconds(1));
   absl::SleepFor(std::min(pause, limit.Left()));
 }
 
-absl::Status Roster::WaitForAll(const TimeLimit& limit) {
+absl::Status Roster::WaitForAll(const Deadline& limit) {
   absl::Duration wait = absl::ZeroDuration();
   while (true) {
     if (absl::Status status = Look(wait); !status.ok()) return status;
@@ -80,7 +80,7 @@ absl::Status Roster::WaitForAll(const TimeLimit& limit) {
     if (attendance_.complete()) return absl::OkStatus();
     if (limit.Passed()) {
       return absl::DeadlineExceededError(
-          absl::StrCat("after ", DurationText(limit.length()), " ", NamesText(attendance_.missing),
+          absl::StrCat("after ", DurationText(limit.timeout()), " ", NamesText(attendance_.missing),
                        attendance_.missing.size() == 1 ? " has" : " have", " not come"));
     }
     Pause(limit);

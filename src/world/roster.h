@@ -14,9 +14,9 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "sluice/store.h"
+#include "transport/deadline.h"
 #include "world/attendance.h"
 #include "world/registration.h"
-#include "world/time_limit.h"
 
 namespace sluice {
 
@@ -45,7 +45,7 @@ class Roster {
 
   // Waits until nobody is missing. Unavailable names members that this roster has seen alive and
   // that are lost; each is named once, and is then waited for as one that has not come.
-  absl::Status WaitForAll(const TimeLimit& limit);
+  absl::Status WaitForAll(const Deadline& limit);
 
   // Whether these members are there still. Unavailable names those that are lost, and Aborted
   // those that have left or joined anew. If the store is not needed, a store that is gone is no
@@ -54,7 +54,7 @@ class Roster {
 
   // Sleeps before another look for somebody's arrival: the longer, the more members there are,
   // because all of them look.
-  void Pause(const TimeLimit& limit) const;
+  void Pause(const Deadline& limit) const;
 
   // How long the store may take to say that something has changed, at most.
   static constexpr absl::Duration kLook = absl::Seconds(1);

@@ -1,13 +1,25 @@
-// Coming to a store, and leaving nothing there.
+// Reaching or serving the store, coming to it, and leaving nothing there.
 #include "world/seat.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "net/socket.h"
+#include "tensor/error_text.h"
+#include "transport/deadline.h"
 #include "world/member.h"
+#include "world/store/store_address.h"
+#include "world/store/store_check.h"
 #include "world/store/store_greeting.h"
-#include "world/time_limit.h"
+#include "world/store/token_store.h"
+#include "world/world_options.h"
 
 namespace sluice {
 namespace {
@@ -16,6 +28,137 @@ constexpr size_t kSecretBytes = 32;
 
 // A value below this key: all members of the world have come once.
 std::string MetKey(absl::string_view world) { return absl::StrCat(world, "/met"); }
+
+// Whether the name is one of this host's: of its loopback interface, or by what it resolves to.
+bool IsLoopbackHost(absl::string_view host) {
+  return host == "localhost" || host == "::1" || absl::StartsWith(host, "127.");
+}
+
+bool IsOwnHost(const std::string& host) {
+  const absl::StatusOr<std::vector<SocketAddress>> addresses = ResolveStoreHost(host, 0);
+  return addresses.ok() && std::any_of(addresses->begin(), addresses->end(), CanBind);
+}
+
+// How long one attempt may take, and later each call, whatever is left of the time for joining.
+constexpr absl::Duration kAttempt = absl::Seconds(30);
+constexpr absl::Duration kTryAgain = absl::Milliseconds(50);
+
+bool IsFirstMember(const WorldOptions& options) {
+  return options.rank == 0 && DeclaredRoles(options)[0].role == options.role;
+}
+
+// The address of this host, whose store it is, that its name stands for; "": a loopback one, or not
+// known. The member itself may reach its store by another address.
+std::string OwnHostTowards(const StoreAddress& store) {
+  const absl::StatusOr<std::vector<SocketAddress>> found = ResolveStoreHost(store.host, store.port);
+  if (!found.ok()) return "";
+  for (const SocketAddress& to : *found) {
+    // Sends nothing: the system chooses a way.
+    const Fd way(socket(to.get()->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (!way.is_open() || connect(way.get(), to.get(), to.length) != 0) continue;
+    const SocketAddress own = AddressOfSocket(way.get());
+    if (own.length != 0 && !own.IsLoopback()) return own.Host();
+  }
+  return "";
+}
+
+absl::StatusOr<std::unique_ptr<StoreServer>> Serve(const StoreAddress& at, const std::string& token,
+                                                   const WorldOptions& options) {
+  StoreServerOptions server;
+  // The name of a host may stand for its loopback interface in its own tables, so others could not
+  // reach what listens at the name. Nor does every host have the address by which it is reached.
+  const bool is_fixed = IsLoopbackHost(at.host) || (IsIpAddress(at.host) && IsOwnHost(at.host));
+  server.bind = is_fixed ? at.host : options.bind;
+  server.port = at.port;
+  server.token = token;
+  int members = 0;
+  for (const RoleSize& role : DeclaredRoles(options)) members += role.size;
+  server.limits.connections = std::max(server.limits.connections, members + members / 8);
+  return StoreServer::Listen(server);
+}
+
+// Waits where somebody listens already: a member of an earlier world may be about to end there.
+absl::StatusOr<std::unique_ptr<StoreServer>> ServeInTime(const StoreAddress& at,
+                                                         const std::string& token,
+                                                         const WorldOptions& options,
+                                                         const Deadline& limit) {
+  while (true) {
+    absl::StatusOr<std::unique_ptr<StoreServer>> server = Serve(at, token, options);
+    if (!absl::IsAlreadyExists(server.status())) return server;
+    if (limit.Passed()) {
+      return absl::UnavailableError(absl::StrCat(
+          server.status().message(), ", for ", DurationText(limit.timeout()),
+          ": end the process that listens there, or let this member not serve the store"));
+    }
+    absl::SleepFor(std::min(limit.Left(), kTryAgain));
+  }
+}
+
+absl::StatusOr<std::shared_ptr<Store>> Connect(const std::string& address, const std::string& token,
+                                               const Deadline& limit) {
+  StoreOptions options;
+  options.token = token;
+  options.timeout = kAttempt;
+  while (true) {
+    options.connect_timeout = std::clamp(limit.Left(), absl::Milliseconds(10), kAttempt);
+    const bool is_last = limit.Left() <= kAttempt;
+    absl::StatusOr<std::unique_ptr<Store>> store = ConnectStore(address, options);
+    if (store.ok()) return std::shared_ptr<Store>(*std::move(store));
+    const bool may_come =
+        absl::IsUnavailable(store.status()) || absl::IsDeadlineExceeded(store.status());
+    if (!may_come) return store.status();
+    if (is_last || limit.Passed()) {
+      return MakeError(absl::StatusCode::kUnavailable, "there is no store at ", address, " within ",
+                       DurationText(limit.timeout()), ": ", store.status());
+    }
+    absl::SleepFor(kTryAgain);
+  }
+}
+
+// As the options say. Waits for a store that does not listen yet, up to their limit.
+absl::StatusOr<StoreDoor> OpenStoreDoor(const WorldOptions& options) {
+  StoreDoor door;
+  absl::StatusOr<std::string> token = TokenOf(options);
+  if (!token.ok()) return token.status();
+  door.token = *std::move(token);
+  if (options.own_store != nullptr) {
+    if (options.store.empty() && !options.serve.value_or(false)) {
+      door.store = options.own_store;
+      const auto* const known = dynamic_cast<const TokenStore*>(door.store.get());
+      if (door.token.empty() && known != nullptr) door.token = known->token();
+      return door;
+    }
+    return absl::InvalidArgumentError(
+        "there are a store of the caller's and an address of a store; one of them is enough");
+  }
+  const Deadline limit(options.store_timeout);
+  const absl::StatusOr<StoreAddress> at = ParseStoreAddress(options.store);
+  if (!at.ok()) return at.status();
+  const bool may_serve = options.serve.value_or(IsFirstMember(options) && IsOwnHost(at->host));
+  if (may_serve) {
+    absl::StatusOr<std::unique_ptr<StoreServer>> server =
+        options.serve.has_value() ? ServeInTime(*at, door.token, options, limit)
+                                  : Serve(*at, door.token, options);
+    const bool may_be_elsewhere =
+        !options.serve.has_value() &&
+        (absl::IsUnavailable(server.status()) || absl::IsAlreadyExists(server.status()));
+    if (server.ok()) {
+      door.server = *std::move(server);
+    } else if (!may_be_elsewhere) {
+      return MakeError(server.status().code(), "cannot serve the store at ", options.store, ": ",
+                       server.status());
+    }
+  }
+  door.address = options.store;
+  // Not every network lets a host reach itself by the address that others use.
+  const std::string reached = door.server != nullptr ? door.server->address() : options.store;
+  absl::StatusOr<std::shared_ptr<Store>> store = Connect(reached, door.token, limit);
+  if (!store.ok()) return store.status();
+  door.store = *std::move(store);
+  const auto* const connected = dynamic_cast<const TokenStore*>(door.store.get());
+  door.own_host = door.server != nullptr ? OwnHostTowards(*at) : connected->own_host();
+  return door;
+}
 
 }  // namespace
 
@@ -44,7 +187,7 @@ Seat::Seat(const std::string& name, StoreDoor opened, std::string key,
       name_(name) {}
 
 absl::StatusOr<std::unique_ptr<Seat>> Seat::Take(WorldOptions options) {
-  const TimeLimit limit(options.store_timeout);
+  const Deadline limit(options.store_timeout);
   while (true) {
     absl::StatusOr<StoreDoor> door = OpenStoreDoor(options);
     if (!door.ok()) return door.status();

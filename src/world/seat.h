@@ -9,15 +9,24 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "sluice/store.h"
 #include "sluice/world.h"
 #include "world/epochs.h"
 #include "world/meeting.h"
 #include "world/registration.h"
 #include "world/roster.h"
-#include "world/store_door.h"
 
 namespace sluice {
+
+// A store, and the server if this process has it. The server ends after the store.
+struct StoreDoor {
+  std::string address;   // "tcp://HOST:PORT"; "" for a store of the caller's
+  std::string token;     // "": none
+  std::string own_host;  // this host's address on the way to the store, as digits; "": not known
+  std::unique_ptr<StoreServer> server;
+  std::shared_ptr<Store> store;
+};
 
 // Fabrics that some members have tried to make. They are counted by the list of members: whoever
 // joins later has counted none of an older list.

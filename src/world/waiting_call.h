@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "sluice/store.h"
-#include "world/time_limit.h"
+#include "transport/deadline.h"
 
 namespace sluice {
 
@@ -34,7 +34,7 @@ class WaitingCall {
   const std::string key_;
   const std::string meeting_;
   const absl::Duration lease_length_;
-  const TimeLimit quiet_;
+  const Deadline quiet_;
   std::unique_ptr<StoreLease> lease_;
 };
 

@@ -11,12 +11,12 @@
 #include "absl/strings/str_split.h"
 #include "sluice/error.h"
 #include "tensor/stable_hash.h"
+#include "transport/deadline.h"
 #include "world/epochs.h"
 #include "world/fabric_maker.h"
 #include "world/meeting.h"
 #include "world/roster.h"
 #include "world/seat.h"
-#include "world/time_limit.h"
 #include "world/waiting_call.h"
 #include "world/world_options.h"
 
@@ -55,7 +55,7 @@ class JoinedWorld final : public World {
   }
 
   absl::Status WaitForAll(absl::Duration timeout) override {
-    const TimeLimit limit(timeout);
+    const Deadline limit(timeout);
     absl::Status status;
     do {
       status = roster().WaitForAll(limit);
@@ -64,7 +64,7 @@ class JoinedWorld final : public World {
   }
 
   absl::StatusOr<std::unique_ptr<Fabric>> MakeFabric(const MakeFabricOptions& options) override {
-    const TimeLimit limit(options.timeout.value_or(options_.timeout));
+    const Deadline limit(options.timeout.value_or(options_.timeout));
     while (true) {
       absl::StatusOr<std::unique_ptr<Fabric>> fabric = TryFabric(limit);
       if (fabric.ok()) return fabric;
@@ -76,7 +76,7 @@ class JoinedWorld final : public World {
   }
 
   absl::StatusOr<std::unique_ptr<Fabric>> NextEpoch(const EpochOptions& options) override {
-    const TimeLimit limit(options.timeout.value_or(options_.timeout));
+    const Deadline limit(options.timeout.value_or(options_.timeout));
     while (true) {
       absl::StatusOr<std::unique_ptr<Fabric>> fabric = TryEpoch(options, limit);
       if (fabric.ok()) return fabric;
@@ -130,7 +130,7 @@ class JoinedWorld final : public World {
 
   // Whether the call goes on at another store: the world at whose store this member waits was an
   // earlier one, and has ended. Nothing has been agreed with anybody yet. May change the error.
-  bool IsToGoOn(absl::Status* status, const TimeLimit& limit) {
+  bool IsToGoOn(absl::Status* status, const Deadline& limit) {
     if (has_met_ || !seat_->follows || options_.own_store != nullptr) return false;
     if (limit.Passed() || !IsStoreGone(store())) return false;
     WorldOptions options = options_;
@@ -152,7 +152,7 @@ class JoinedWorld final : public World {
                                 absl::UnavailableError("it has left, and has made no fabric")));
   }
 
-  absl::StatusOr<std::unique_ptr<Fabric>> TryFabric(const TimeLimit& limit) {
+  absl::StatusOr<std::unique_ptr<Fabric>> TryFabric(const Deadline& limit) {
     if (absl::Status status = roster().WaitForAll(limit); !status.ok()) return status;
     const std::vector<StoredMember> members = roster().attendance().present;
     const std::string list = ListName(members);
@@ -180,7 +180,7 @@ class JoinedWorld final : public World {
   }
 
   absl::StatusOr<std::unique_ptr<Fabric>> TryEpoch(const EpochOptions& options,
-                                                   const TimeLimit& limit) {
+                                                   const Deadline& limit) {
     int unexplained = 0;
     while (true) {
       absl::StatusOr<Epoch> epoch = epochs().Agree(options.at_least, limit);
@@ -292,7 +292,7 @@ class JoinedWorld final : public World {
   }
 
   absl::StatusOr<std::unique_ptr<Fabric>> Make(Meeting* meeting, const std::string& name,
-                                               const TimeLimit& limit, Tries* tries,
+                                               const Deadline& limit, Tries* tries,
                                                MembersCheck check) {
     FabricMakerOptions options;
     options.wires = options_.wires;

@@ -13,10 +13,10 @@
 #include "sluice/fabric.h"
 #include "sluice/store.h"
 #include "sluice/world.h"
+#include "transport/deadline.h"
 #include "world/members.h"
 #include "world/store/free_port.h"
 #include "world/store/store_tools.h"
-#include "world/time_limit.h"
 
 namespace sluice::world_test {
 namespace {
@@ -32,7 +32,7 @@ class WorldAgainTest : public testing::TestWithParam<std::tuple<bool, int>> {
 
   // Until the others have left, and wait for this member in the next world.
   void AwaitOthers(const std::string& address, int left) {
-    const TimeLimit limit(kPatience);
+    const Deadline limit(kPatience);
     while (left_ < left && !limit.Passed()) absl::SleepFor(absl::Milliseconds(1));
     const auto store = ConnectStore(address, {});
     ASSERT_TRUE(store.ok()) << store.status();

@@ -9,8 +9,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "sluice/store.h"
+#include "transport/deadline.h"
 #include "world/meeting.h"
-#include "world/time_limit.h"
 #include "world/world_options.h"
 
 namespace sluice {
@@ -182,7 +182,7 @@ TEST(MeetingTest, WordsThatSayNothingAreGarbage) {
     ASSERT_TRUE(store->Set(WordKey(prefix), word + " ").ok());
     Meeting meeting(store, prefix, members, 0);
     const auto cards =
-        meeting.Exchange(Card(), TimeLimit(absl::Seconds(20)), [] { return absl::OkStatus(); });
+        meeting.Exchange(Card(), Deadline(absl::Seconds(20)), [] { return absl::OkStatus(); });
     EXPECT_TRUE(absl::IsDataLoss(cards.status())) << cards.status();
   }
 }

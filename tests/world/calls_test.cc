@@ -15,10 +15,10 @@
 #include "sluice/fabric.h"
 #include "sluice/store.h"
 #include "sluice/world.h"
+#include "transport/deadline.h"
 #include "world/members.h"
 #include "world/store/gated_store.h"
 #include "world/store/store_tools.h"
-#include "world/time_limit.h"
 #include "world/waiting_call.h"
 
 namespace sluice::world_test {
@@ -105,7 +105,7 @@ TEST(CallsTest, WhoIsLateIsNotInAnotherCall) {
   // It looks at what the late one has said a few times.
   AwaitWaiting(*store, 2);
   const int before = looking->looks();
-  const TimeLimit limit(kPatience);
+  const Deadline limit(kPatience);
   while (looking->looks() < before + 2 && !limit.Passed()) absl::SleepFor(absl::Milliseconds(5));
   EXPECT_GE(looking->looks(), before + 2);
   gate->LetGo();

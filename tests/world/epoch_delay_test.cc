@@ -13,11 +13,11 @@
 #include "sluice/fabric.h"
 #include "sluice/store.h"
 #include "sluice/world.h"
+#include "transport/deadline.h"
 #include "world/attendance.h"
 #include "world/members.h"
 #include "world/store/gated_store.h"
 #include "world/store/test_proxy.h"
-#include "world/time_limit.h"
 
 namespace sluice::world_test {
 namespace {
@@ -65,7 +65,7 @@ std::unique_ptr<Fabric> NextEpochWhenReached(World* world, int servers = 0) {
 }
 
 void AwaitJoiner(World* world) {
-  const TimeLimit limit(kPatience);
+  const Deadline limit(kPatience);
   while (!limit.Passed()) {
     const auto joiners = world->Joiners();
     ASSERT_TRUE(joiners.ok()) << joiners.status();
@@ -164,7 +164,7 @@ TEST(JoinDelayTest, TheTimeForJoiningIsNotThatOfLaterCalls) {
   options.store_timeout = absl::Milliseconds(500);
   options.lease = kPatience;
   // A machine that is busy takes longer, now and then.
-  const TimeLimit limit(kPatience);
+  const Deadline limit(kPatience);
   absl::StatusOr<std::unique_ptr<World>> world;
   do {
     world = World::Join(options);

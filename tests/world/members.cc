@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "gtest/gtest.h"
-#include "world/time_limit.h"
+#include "transport/deadline.h"
 
 namespace sluice::world_test {
 
@@ -75,7 +75,7 @@ void ExpectGather(Fabric* fabric) {
   const auto own = static_cast<std::byte>(fabric->rank());
   ASSERT_TRUE(fabric->StartAllGather({&own, 1}).ok());
   std::vector<std::byte> all;
-  const TimeLimit limit(kPatience);
+  const Deadline limit(kPatience);
   while (true) {
     const absl::StatusOr<bool> complete = fabric->PollAllGather(&all, nullptr);
     ASSERT_TRUE(complete.ok()) << complete.status();

@@ -9,11 +9,11 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "sluice/store.h"
+#include "transport/deadline.h"
 #include "world/attendance.h"
 #include "world/members.h"
 #include "world/store/store_tools.h"
 #include "world/store/test_proxy.h"
-#include "world/time_limit.h"
 
 namespace sluice::world_test {
 namespace {
@@ -51,7 +51,7 @@ class RegistrationTest : public testing::Test {
 
   // Keeps the place as soon as the store is reached again.
   absl::Status KeepAfterTheLoss() {
-    const TimeLimit limit(kPatience);
+    const Deadline limit(kPatience);
     while (registration_->is_held() && !limit.Passed()) absl::SleepFor(absl::Milliseconds(5));
     absl::Status status;
     do {
@@ -107,7 +107,7 @@ TEST_F(RegistrationTest, ASuccessorWaitsForTheEndOfItsPredecessor) {
 TEST_F(RegistrationTest, AnotherProcessThatHasTakenThePlaceKeepsIt) {
   proxy_.Cut();
   std::unique_ptr<Registration> other;
-  const TimeLimit limit(kPatience);
+  const Deadline limit(kPatience);
   while (other == nullptr && !limit.Passed()) {
     auto made = Registration::Make(store_, "w", Server("other"), absl::Hours(1));
     if (made.ok()) other = *std::move(made);

@@ -12,11 +12,11 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "sluice/store.h"
+#include "transport/deadline.h"
 #include "world/attendance.h"
 #include "world/members.h"
 #include "world/store/store_tools.h"
 #include "world/store/test_proxy.h"
-#include "world/time_limit.h"
 
 namespace sluice::world_test {
 namespace {
@@ -103,7 +103,7 @@ class RosterTest : public testing::Test {
   }
 
   void UntilItsPlaceIsLost() {
-    const TimeLimit limit(kPatience);
+    const Deadline limit(kPatience);
     while (roster_->is_held() && !limit.Passed()) absl::SleepFor(absl::Milliseconds(5));
     ASSERT_FALSE(roster_->is_held());
   }
@@ -126,7 +126,7 @@ TEST_F(RosterTest, OthersThatWereLostMeanwhileAreNamed) {
   // As if the lease of the other one ended now.
   EXPECT_TRUE(Reach(server_->address())->Set(HereKey("w", "server", 1), "").ok());
   absl::Status status;
-  const TimeLimit limit(kPatience);
+  const Deadline limit(kPatience);
   while (status.ok() && !limit.Passed()) status = roster_->Check(members_, NeedsStore::kNo);
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_THAT(std::string(status.message()),

@@ -25,7 +25,7 @@
 #include "sluice/session.h"
 #include "sluice/store.h"
 #include "sluice/world.h"
-#include "world/time_limit.h"
+#include "transport/deadline.h"
 
 namespace sluice::world_test {
 namespace {
@@ -68,7 +68,7 @@ absl::Status RunSteps(const Job& job, Session* session,
   if (job.waits_at_end) {
     Say("waits");
     WaitForLine();
-    const TimeLimit looks(absl::Milliseconds(500));
+    const Deadline looks(absl::Milliseconds(500));
     while (!looks.Passed()) {
       if (absl::Status status = session->Poll(); !status.ok()) return status;
     }

@@ -4,23 +4,75 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "storage/file/bus_guard.h"
 #include "storage/file/file_directory.h"
 #include "storage/file/mapped_file.h"
-#include "storage/file/shared_mapping.h"
 #include "storage/ready_flag.h"
+#include "storage/source.h"
 #include "storage/source_check.h"
 #include "storage/wake_set.h"
 #include "tensor/error_text.h"
+#include "tensor/quoted.h"
 
 namespace sluice {
 namespace {
+
+// A mapped file that the source shares with those to whom it lends parts of it.
+class SharedMapping final : public LentMemory {
+ public:
+  // `name` is for messages. `alive` counts the mappings that there are.
+  SharedMapping(MappedFile file, std::string name, std::shared_ptr<std::atomic<int>> alive);
+  ~SharedMapping() override;
+
+  const MappedFile& file() const { return file_; }
+  // To be called before any of it is lent. False if it must not be. The source's thread.
+  bool Guard();
+  // Pages of it are zeros now, whatever the file has.
+  bool damaged() const { return guard_ != nullptr && guard_->tripped(); }
+
+  absl::Status Check(int64_t end) const override;
+
+ private:
+  const MappedFile file_;
+  const std::string name_;
+  const std::shared_ptr<std::atomic<int>> alive_;
+  std::unique_ptr<BusGuard> guard_;  // goes before the mapping
+};
+
+SharedMapping::SharedMapping(MappedFile file, std::string name,
+                             std::shared_ptr<std::atomic<int>> alive)
+    : file_(std::move(file)), name_(std::move(name)), alive_(std::move(alive)) {
+  alive_->fetch_add(1, std::memory_order_relaxed);
+}
+
+SharedMapping::~SharedMapping() { alive_->fetch_sub(1, std::memory_order_relaxed); }
+
+bool SharedMapping::Guard() {
+  if (guard_ == nullptr && file_.data() != nullptr) {
+    guard_ = BusGuard::Watch(file_.data(), file_.bytes());
+  }
+  return guard_ != nullptr;
+}
+
+absl::Status SharedMapping::Check(int64_t end) const {
+  if (damaged()) {
+    return absl::DataLossError(absl::StrCat(
+        Quoted(name_), " has become shorter or cannot be read: who was lent bytes saw zeros"));
+  }
+  absl::Status status = file_.CheckEnd(end);
+  if (status.ok()) return status;
+  return MakeError(status.code(), Quoted(name_), ", of which bytes were lent: ", status);
+}
 
 // With more mappings than this no new one is lent: a process may have 65,530 of all kinds.
 constexpr int kMappingsMax = 1 << 15;

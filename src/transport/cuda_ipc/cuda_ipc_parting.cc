@@ -1,10 +1,67 @@
-// How ranks part after a failure: offers, goodbyes, answers.
+// How ranks part after a failure: offers, goodbyes, answers. How a transport ends: its events are
+// kept a while for ranks that have yet to open them.
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <mutex>
 #include <vector>
 
+#include "device/cuda/cuda_current.h"
+#include "device/cuda/cuda_error.h"
 #include "transport/cuda_ipc/cuda_ipc_transport.h"
 #include "transport/op_check.h"
 
 namespace sluice {
+namespace {
+
+constexpr size_t kRetiredEventsMax = 1024;
+
+struct Event {
+  int ordinal;
+  cudaEvent_t event;
+};
+
+struct Retired {
+  std::mutex mutex;
+  std::deque<Event> events;
+};
+
+Retired& TheRetired() {
+  static auto* const retired = new Retired;  // there when the process ends
+  return *retired;
+}
+
+// Takes interprocess events of GPU `ordinal` whose transport ends. A receiver's operation has ended
+// as soon as its copy is ordered. The receiver may then close its session and go. The sender hears
+// later which event to wait for, and must find it. The events are destroyed once kRetiredEventsMax
+// others have been retired after them. Otherwise they end with the process, which other ranks
+// outwait in MPI_Finalize. Any thread.
+void RetireCudaEvents(int ordinal, const std::vector<cudaEvent_t>& events) {
+  Retired& retired = TheRetired();
+  const std::lock_guard lock(retired.mutex);
+  for (const cudaEvent_t event : events) retired.events.push_back({ordinal, event});
+  const size_t kept = std::max(events.size(), kRetiredEventsMax);
+  while (retired.events.size() > kept) {
+    const CurrentCudaDevice current(retired.events.front().ordinal);
+    (void)CudaStatus(cudaEventDestroy(retired.events.front().event), "cudaEventDestroy");
+    retired.events.pop_front();
+  }
+}
+
+}  // namespace
+
+CudaIpcTransport::~CudaIpcTransport() {
+  const bool messages_are_under_way = (offers_ != nullptr && offers_->outstanding() > 0) ||
+                                      (answers_ != nullptr && answers_->outstanding() > 0);
+  std::vector<cudaEvent_t> events;
+  for (const SharedEvent& shared : events_) {
+    if (shared.event != nullptr) events.push_back(shared.event);
+  }
+  RetireCudaEvents(queue_.ordinal, events);
+  if (messages_are_under_way) static_cast<void>(messages_.release());
+}
 
 bool CudaIpcTransport::Part() {
   if (parting_ == Parting::kNot) parting_ = Parting::kOffers;

@@ -10,7 +10,6 @@
 #include "tensor/check.h"
 #include "tensor/error_text.h"
 #include "transport/cuda_ipc/cuda_ipc_pull.h"
-#include "transport/cuda_ipc/cuda_ipc_retired.h"
 #include "transport/op_check.h"
 #include "transport/say_once.h"
 
@@ -21,17 +20,6 @@ namespace {
 constexpr uint64_t kInbox = uint64_t{1} << 32;
 
 }  // namespace
-
-CudaIpcTransport::~CudaIpcTransport() {
-  const bool messages_are_under_way = (offers_ != nullptr && offers_->outstanding() > 0) ||
-                                      (answers_ != nullptr && answers_->outstanding() > 0);
-  std::vector<cudaEvent_t> events;
-  for (const SharedEvent& shared : events_) {
-    if (shared.event != nullptr) events.push_back(shared.event);
-  }
-  RetireCudaEvents(queue_.ordinal, events);
-  if (messages_are_under_way) static_cast<void>(messages_.release());
-}
 
 absl::Status CudaIpcTransport::Reserve(int capacity) {
   SLUICE_CHECK(outstanding() == 0, "Reserve with operations outstanding");

@@ -8,11 +8,16 @@
 #include <utility>
 #include <vector>
 
+#include "device/device.h"
 #include "sluice/transport.h"
 #include "transport/nccl/nccl_communicator.h"
-#include "transport/nccl/nccl_memory.h"
 
 namespace sluice {
+
+// Device memory that NCCL can register, of the GPU of `device`, which a CUDA accelerator has
+// opened. NCCL takes the registration of other memory, and does nothing with it: since 2.24 it
+// registers none that came from cudaMalloc.
+absl::StatusOr<DeviceMemory> AllocateNcclMemory(Device* device, size_t bytes);
 
 // One Start is one group. Operations stand in a ring in the order of their starts:
 //

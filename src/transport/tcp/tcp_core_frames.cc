@@ -6,7 +6,6 @@
 #include "tensor/check.h"
 #include "tensor/error_text.h"
 #include "transport/tcp/tcp_core.h"
-#include "transport/tcp/tcp_transport.h"
 
 namespace sluice {
 namespace {
@@ -85,20 +84,6 @@ uint64_t TcpCore::Mark(int dst) const {
 bool TcpCore::IsSent(int dst, uint64_t mark) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return At(dst).link.written() >= mark;
-}
-
-absl::StatusOr<std::unique_ptr<Transport>> TcpCore::OpenTransport(int number) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const auto key = static_cast<uint32_t>(number);
-  if (number < 0 || !opened_.insert(key).second) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, "transport ", number, " of ",
-                     RankInWords(rank()), " has been opened before");
-  }
-  std::unique_ptr<TcpMailbox>& mailbox = mailboxes_[key];
-  if (mailbox == nullptr) {
-    mailbox = std::make_unique<TcpMailbox>(rank(), size(), key, static_cast<TcpOutlet*>(this));
-  }
-  return std::make_unique<TcpTransport>(shared_from_this(), mailbox.get(), key);
 }
 
 void TcpCore::CloseMailbox(uint32_t number) {

@@ -8,10 +8,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "sluice/store.h"
+#include "transport/deadline.h"
 #include "world/store/raw_client.h"
 #include "world/store/store_tools.h"
 #include "world/store/store_wire.h"
-#include "world/time_limit.h"
 
 namespace sluice {
 namespace {
@@ -22,7 +22,7 @@ constexpr absl::Duration kForEver = absl::Hours(1);
 
 // A client whose greeting was not too slow for the server, which parts from those that are.
 std::unique_ptr<RawClient> GreetInTime(const StoreServer& server) {
-  const TimeLimit limit(absl::Minutes(2));
+  const Deadline limit(absl::Minutes(2));
   while (true) {
     auto client = std::make_unique<RawClient>(server.port());
     if (client->Greet()) return client;
@@ -43,7 +43,7 @@ TEST(StoreServerTest, TakesNoMoreMembersThanItsLimit) {
   soon.timeout = absl::Milliseconds(200);
   // A machine that is busy may need longer to hear of it.
   absl::Status refused;
-  const TimeLimit limit(absl::Minutes(2));
+  const Deadline limit(absl::Minutes(2));
   do {
     refused = ConnectStore(server->address(), soon).status();
   } while (absl::IsUnavailable(refused) && !limit.Passed());
