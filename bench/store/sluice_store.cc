@@ -14,7 +14,7 @@
 #include "job/exit_codes.h"
 #include "job/help.h"
 #include "sluice/store.h"
-#include "world/store/token_file.h"
+#include "world/store/store_check.h"
 
 namespace sluice::bench {
 namespace {

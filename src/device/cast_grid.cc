@@ -1,7 +1,5 @@
 // Long pieces are cast one by one. Short ones are gathered into a block in the first cache, cast
 // there as one row, and scattered. So single elements go through the same vector code as rows.
-#include "device/cast_grid.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

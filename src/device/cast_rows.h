@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "device/copy_rows.h"
+#include "device/stores.h"
 #include "sluice/tensor.h"
 
 namespace sluice {
@@ -46,6 +47,12 @@ class RowCast {
   int64_t src_bytes_;
   int64_t dst_bytes_;
 };
+
+// Casts rows.count x columns.count pieces of `piece_elements` consecutive elements each: what
+// copy_rows.h does, for two types instead of one. Source and destination must not overlap.
+// CopyRows says more of `stores`.
+void CastGrid(const RowCast& cast, const std::byte* src, std::byte* dst, const CopyAxis& rows,
+              const CopyAxis& columns, int64_t piece_elements, Stores stores);
 
 }  // namespace sluice
 

@@ -9,7 +9,6 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
-#include "device/cast_grid.h"
 #include "device/cast_rows.h"
 #include "device/copy_region.h"
 #include "device/copy_rows.h"

@@ -23,7 +23,7 @@
 #include "transport/say_once.h"
 #include "transport/tcp/tcp_fabric.h"
 #include "transport/tcp/tcp_links.h"
-#include "transport/ucx/rdma_device.h"
+#include "transport/ucx/ucx_networks.h"
 #include "transport/ucx/ucx_worker.h"
 #include "transport/wire_status.h"
 #include "world/attendance.h"

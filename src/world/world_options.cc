@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "world/store/store_check.h"
-#include "world/store/token_file.h"
 
 namespace sluice {
 namespace {

@@ -1,6 +1,4 @@
 // Strided copies of device memory by the copy kernel.
-#include "transport/cuda_ipc/cuda_ipc_pull.h"
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -11,6 +9,7 @@
 #include "device/cuda/cuda_error.h"
 #include "device/cuda/cuda_kernels.h"
 #include "device/cuda/cuda_pieces.h"
+#include "transport/cuda_ipc/cuda_ipc_transport.h"
 
 namespace sluice {
 namespace {

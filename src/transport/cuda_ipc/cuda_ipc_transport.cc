@@ -9,7 +9,6 @@
 #include "device/cuda/cuda_error.h"
 #include "tensor/check.h"
 #include "tensor/error_text.h"
-#include "transport/cuda_ipc/cuda_ipc_pull.h"
 #include "transport/op_check.h"
 #include "transport/say_once.h"
 

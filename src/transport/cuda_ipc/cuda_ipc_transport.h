@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "device/cuda/cuda_queue.h"
 #include "sluice/cuda.h"
@@ -20,6 +21,22 @@
 #include "transport/wire_status.h"
 
 namespace sluice {
+
+// Rows of a copy between strided stretches of device memory (cuda_ipc_pull.cc), of which each side
+// may have its own. As in TransportOp: 0 rows are one stretch.
+struct PullRows {
+  size_t row_bytes = 0;
+  size_t stride_bytes = 0;
+};
+
+// From the first byte of `bytes` bytes to behind the last one.
+size_t ExtentOf(size_t bytes, const PullRows& rows);
+
+// Puts the copy of `bytes` bytes, whole rows of both sides, in the queue. The device must be
+// current, and have `multiprocessors` of them.
+absl::Status EnqueuePull(const CudaQueue& queue, int multiprocessors, const std::byte* src,
+                         const PullRows& src_rows, std::byte* dst, const PullRows& dst_rows,
+                         size_t bytes);
 
 // A send records an event in its stream, and tells the receiver by a message where the bytes are.
 // The receiver's stream waits for this event, copies, and records an event of the receiver's. A

@@ -1,14 +1,24 @@
-// Groups through NCCL.
-#include "transport/nccl/nccl_transport.h"
-
+// Groups of sends and receives through NCCL, in the order of the device's stream.
 #include <nccl.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "device/cuda/cuda_current.h"
 #include "device/cuda/cuda_queue.h"
+#include "device/device.h"
+#include "sluice/nccl.h"
+#include "sluice/transport.h"
 #include "tensor/check.h"
 #include "tensor/error_text.h"
+#include "transport/nccl/nccl_communicator.h"
 #include "transport/nccl/nccl_error.h"
 #include "transport/op_check.h"
 
@@ -24,8 +34,9 @@ void FreeNcclMemory(std::byte* data, size_t, int ordinal) {
   static_cast<void>(ncclMemFree(data));
 }
 
-}  // namespace
-
+// Device memory that NCCL can register, of the GPU of `device`, which a CUDA accelerator has
+// opened. NCCL takes the registration of other memory, and does nothing with it: since 2.24 it
+// registers none that came from cudaMalloc.
 absl::StatusOr<DeviceMemory> AllocateNcclMemory(Device* device, size_t bytes) {
   if (bytes == 0) return DeviceMemory();
   const absl::StatusOr<CudaQueue> queue = QueueOf(device, "nccl");
@@ -42,6 +53,63 @@ absl::StatusOr<DeviceMemory> AllocateNcclMemory(Device* device, size_t bytes) {
   }
   return DeviceMemory(static_cast<std::byte*>(data), bytes, FreeNcclMemory, queue->ordinal);
 }
+
+// One Start is one group. Operations stand in a ring in the order of their starts:
+//
+//   handed out | launched: their events may be taken | in the group that NCCL launches | waiting
+//
+// NCCL launches one group at a time; until its kernel is in the stream, those after it wait here.
+class NcclTransport final : public Transport {
+ public:
+  NcclTransport(std::unique_ptr<NcclCommunicator> comm, bool register_staging)
+      : Transport({.name = "nccl",
+                   .in_stream_order = true,
+                   .in_groups = true,
+                   .takes_host_memory = false,
+                   .takes_device_memory = true,
+                   .takes_rows = false,
+                   .takes_own_rank = true,
+                   .staged_only = register_staging,
+                   .allocate_staging = register_staging ? AllocateNcclMemory : nullptr}),
+        comm_(std::move(comm)) {}
+  // Aborts if a group has not been launched yet; otherwise as the communicator's.
+  ~NcclTransport() override;
+
+  absl::Status Reserve(int capacity) override;
+  absl::Status UseStaging(absl::Span<std::byte> staging) override;
+  absl::Status Start(absl::Span<const TransportOp> ops) override;
+  absl::StatusOr<int> Poll(absl::Span<TransportEvent> events) override;
+  void Withdraw() override;
+  // An abort that has not come back counts, too: memory may be in use until then.
+  int outstanding() const override { return in_ring() + (comm_->aborting() ? 1 : 0); }
+
+ private:
+  absl::Status Advance();
+  absl::Status LaunchNext();
+  // Gives `status` back with what was under way. The communicator is good for nothing any more, but
+  // not aborted: that may take long, and others are to hear of `status` before (Withdraw).
+  absl::Status Fail(const absl::Status& status);
+  int in_ring() const { return static_cast<int>(started_ - handed_out_); }
+  TransportOp& OpAt(uint64_t n) { return ops_[static_cast<size_t>(n % ops_.size())]; }
+  uint32_t& GroupAt(uint64_t n) { return groups_[static_cast<size_t>(n % groups_.size())]; }
+
+  const std::unique_ptr<NcclCommunicator> comm_;
+  std::vector<TransportOp> ops_;
+  // Operations, counted since the beginning; each at most the next.
+  uint64_t handed_out_ = 0;
+  uint64_t launched_ = 0;
+  uint64_t launched_number_ = 0;  // of the group of the last of these
+  uint64_t in_launch_ = 0;
+  uint64_t started_ = 0;
+  // The sizes of the groups that wait.
+  std::vector<uint32_t> groups_;
+  uint64_t first_group_ = 0;
+  uint64_t last_group_ = 0;
+  // Operations from this one on were withdrawn.
+  uint64_t withdrawn_from_ = UINT64_MAX;
+  uint32_t polls_ = 0;
+  absl::Status failure_;
+};
 
 NcclTransport::~NcclTransport() {
   if (launched_ != started_ || !failure_.ok()) comm_->Abort();
@@ -143,6 +211,67 @@ void NcclTransport::Withdraw() {
   withdrawn_from_ = launched_;
   launched_ = in_launch_ = started_;
   first_group_ = last_group_;
+}
+
+constexpr char kChannelsVariable[] = "NCCL_MAX_P2P_NCHANNELS";
+// NCCL's own maximum between GPUs of one node.
+constexpr int kChannelsMax = 32;
+constexpr int kCtasMax = 64;  // MAXCHANNELS of NCCL
+
+absl::Status CheckOption(absl::string_view name, const absl::optional<int>& value, int max) {
+  if (!value || (*value >= 1 && *value <= max)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("NcclOptions: ", name, " is ", *value, ", not 1 to ", max));
+}
+
+absl::Status CheckOptions(const NcclOptions& options) {
+  absl::Status status =
+      CheckOption("max_channels_per_peer", options.max_channels_per_peer, kCtasMax);
+  status.Update(CheckOption("min_ctas", options.min_ctas, kCtasMax));
+  status.Update(CheckOption("max_ctas", options.max_ctas, kCtasMax));
+  if (status.ok() && options.min_ctas && options.max_ctas &&
+      *options.min_ctas > *options.max_ctas) {
+    status = absl::InvalidArgumentError(absl::StrCat("NcclOptions: min_ctas is ", *options.min_ctas,
+                                                     ", above max_ctas, ", *options.max_ctas));
+  }
+  if (status.ok() && options.timeout <= absl::ZeroDuration()) {
+    status = absl::InvalidArgumentError("NcclOptions: timeout is not positive");
+  }
+  return status;
+}
+
+class NcclMaker final : public TransportMaker {
+ public:
+  NcclMaker(std::shared_ptr<Accelerator> accelerator, const NcclOptions& options)
+      : accelerator_(std::move(accelerator)), options_(options) {}
+
+  std::string name() const override { return "nccl"; }
+
+  absl::StatusOr<std::unique_ptr<Transport>> Open(Fabric* fabric, Device* device) override {
+    auto comm = NcclCommunicator::Connect(fabric, QueueOf(device, name()), options_);
+    if (!comm.ok()) return comm.status();
+    return std::make_unique<NcclTransport>(*std::move(comm), options_.register_staging);
+  }
+
+ private:
+  const std::shared_ptr<Accelerator> accelerator_;  // outlives the transports
+  const NcclOptions options_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<TransportMaker>> MakeNcclTransport(
+    std::shared_ptr<Accelerator> accelerator, const NcclOptions& options) {
+  if (absl::Status status = CheckOptions(options); !status.ok()) return status;
+  if (options.max_channels_per_peer) {
+    setenv(kChannelsVariable, absl::StrCat(*options.max_channels_per_peer).c_str(), 0);
+  }
+  return std::make_shared<NcclMaker>(std::move(accelerator), options);
+}
+
+int64_t NcclBytesEstimate(int peers, int channels) {
+  constexpr int64_t kPerDirection = int64_t{10} << 20;
+  return 2 * kPerDirection * peers * (channels > 0 ? channels : kChannelsMax);
 }
 
 }  // namespace sluice

@@ -138,7 +138,6 @@ class TcpMailbox {
   absl::Status OnAbort(int src, const TcpFrame& frame);
   void OnPart(int src, bool gone);
   void TellParted(int dst, bool gone);
-  absl::Status TakeMessage(int src, int slot, const TcpFrame& frame);
 
   // The operation of this slot if it is of this rank and in this state.
   Op* Find(int src, uint32_t slot, State state);

@@ -11,7 +11,6 @@
 #include "tensor/error_text.h"
 #include "transport/deadline.h"
 #include "transport/environment_variable.h"
-#include "transport/ucx/rdma_device.h"
 #include "transport/ucx/ucx_transport.h"
 
 namespace sluice {

@@ -1,6 +1,8 @@
 // UCX_TLS as a list of names, as UCX reads it.
 #include "transport/ucx/ucx_networks.h"
 
+#include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -49,6 +51,12 @@ absl::StatusOr<UcxNetworks> ChooseUcxNetworks(absl::string_view transports,
         "wires are to be \"ucx\", and not \"auto\"");
   }
   return UcxNetworks{false, absl::StrJoin(others, ","), ""};
+}
+
+bool HasRdmaDevice() {
+  std::error_code error;
+  const std::filesystem::directory_iterator devices("/sys/class/infiniband", error);
+  return !error && devices != std::filesystem::directory_iterator();
 }
 
 }  // namespace sluice

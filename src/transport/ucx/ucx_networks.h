@@ -21,6 +21,10 @@ struct UcxNetworks {
 absl::StatusOr<UcxNetworks> ChooseUcxNetworks(absl::string_view transports,
                                               absl::string_view devices, UcxTcp tcp);
 
+// Whether the kernel lists any device for remote direct memory access, which UCX is for:
+// InfiniBand, RoCE, EFA.
+bool HasRdmaDevice();
+
 }  // namespace sluice
 
 #endif  // SLUICE_SRC_TRANSPORT_UCX_UCX_NETWORKS_H_

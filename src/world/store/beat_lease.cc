@@ -1,11 +1,11 @@
-// Claiming a key by its beat, and the thread that renews it.
-#include "world/store/beat_lease.h"
-
+// Leases over nothing but the five calls of a store: claims a key by its beat, which a thread
+// renews, and others see it stop.
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -13,11 +13,16 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "base/clock.h"
+#include "sluice/store.h"
 #include "storage/own_thread.h"
 #include "tensor/error_text.h"
 #include "tensor/quoted.h"
+#include "world/store/store_beats.h"
 #include "world/store/store_check.h"
 #include "world/store/store_clock.h"
 
@@ -247,8 +252,8 @@ absl::Status SetHeld(Store& store, absl::string_view key, absl::string_view valu
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<StoreLease>> HoldByBeats(Store& store, StoreBeats& beats,
-                                                        absl::string_view key,
+// The store, and what it has seen of others' beats, stay beyond the lease.
+absl::StatusOr<std::unique_ptr<StoreLease>> Store::Hold(absl::string_view key,
                                                         absl::string_view value,
                                                         absl::Duration lease) {
   if (absl::Status status = CheckStoreHold(key, value, lease); !status.ok()) return status;
@@ -258,13 +263,13 @@ absl::StatusOr<std::unique_ptr<StoreLease>> HoldByBeats(Store& store, StoreBeats
   auto name = MakeHolderName();
   if (!name.ok()) return name.status();
   StoreBeat beat = {*std::move(name), absl::ToInt64Milliseconds(lease), 0};
-  const auto was_held = Claim(store, beats, key, beat.Text());
+  const auto was_held = Claim(*this, *beats_, key, beat.Text());
   if (!was_held.ok()) return was_held.status();
-  if (absl::Status status = SetHeld(store, key, value, *was_held, &beat); !status.ok()) {
-    static_cast<void>(store.CompareSet(absl::StrCat(kStoreBeatPrefix, key), beat.Text(), ""));
+  if (absl::Status status = SetHeld(*this, key, value, *was_held, &beat); !status.ok()) {
+    static_cast<void>(CompareSet(absl::StrCat(kStoreBeatPrefix, key), beat.Text(), ""));
     return status;
   }
-  auto held = std::make_unique<BeatLease>(store, key, beat);
+  auto held = std::make_unique<BeatLease>(*this, key, beat);
   if (absl::Status status = held->Start(); !status.ok()) return status;
   return held;
 }

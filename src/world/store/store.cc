@@ -13,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "tensor/stable_hash.h"
-#include "world/store/beat_lease.h"
 #include "world/store/store_beats.h"
 #include "world/store/store_check.h"
 #include "world/store/store_clock.h"
@@ -60,12 +59,6 @@ absl::StatusOr<StoreEntries> LookAtLiving(Store& store, StoreBeats& beats,
 
 Store::Store() : beats_(std::make_unique<StoreBeats>()) {}
 Store::~Store() = default;
-
-absl::StatusOr<std::unique_ptr<StoreLease>> Store::Hold(absl::string_view key,
-                                                        absl::string_view value,
-                                                        absl::Duration lease) {
-  return HoldByBeats(*this, *beats_, key, value, lease);
-}
 
 absl::StatusOr<StoreView> Store::Watch(absl::string_view prefix, uint64_t version,
                                        absl::Duration timeout) {

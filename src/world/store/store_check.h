@@ -1,4 +1,4 @@
-// Checks keys, values and times for every store.
+// Checks keys, values, times and tokens for every store.
 #ifndef SLUICE_SRC_WORLD_STORE_STORE_CHECK_H_
 #define SLUICE_SRC_WORLD_STORE_STORE_CHECK_H_
 
@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
@@ -18,6 +19,9 @@ std::string DurationText(absl::Duration duration);
 
 // InvalidArgument: it has a zero byte, or more than kMaxStoreTokenBytes. May be empty.
 absl::Status CheckStoreToken(absl::string_view token);
+// The token in a file, without blanks behind it. Says once if other users may read the file.
+// InvalidArgument: it is no regular file, or what it holds is no token.
+absl::StatusOr<std::string> ReadTokenFile(const std::string& path);
 absl::Status CheckStoreKey(absl::string_view key);
 absl::Status CheckStorePrefix(absl::string_view prefix);
 absl::Status CheckStoreValue(absl::string_view key, absl::string_view value);
