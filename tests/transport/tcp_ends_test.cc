@@ -24,6 +24,29 @@ using testing::HasSubstr;
 
 constexpr size_t kLarge = size_t{16} << 20;
 
+// Two ranks, and a long message from the first one of which some bytes have come.
+struct HalfSent {
+  explicit HalfSent(size_t bytes = kLarge)
+      : sent(std::make_shared<std::vector<std::byte>>(Pattern(bytes, 1))), received(bytes) {
+    b->Start({ReceiveFrom(0, received, 1)});
+    a->Start({SendTo(1, *sent, 1)});
+    EXPECT_TRUE(PollUntil({a.get(), b.get()}, [&] { return received[100] == (*sent)[100]; }));
+  }
+  // The first rank says something by control.
+  void Say() const { EXPECT_TRUE(links[0]->SendControl(1, 0, {std::byte{3}}).ok()); }
+  bool IsHeard() const {
+    int src = -1;
+    std::vector<std::byte> record;
+    return links[1]->PollControl(0, &src, &record);
+  }
+
+  const std::vector<std::shared_ptr<TcpLinks>> links = MakeTcpLinks(2);
+  std::shared_ptr<std::vector<std::byte>> sent;
+  std::vector<std::byte> received;
+  std::unique_ptr<TcpEnd> a = std::make_unique<TcpEnd>(links[0]);
+  std::unique_ptr<TcpEnd> b = std::make_unique<TcpEnd>(links[1]);
+};
+
 // The receiver looks away while the sender pushes; nothing is lost, and others are served.
 TEST(TcpEndsTest, ASlowReceiverHoldsNobodyElse) {
   const auto links = MakeTcpLinks(3);
@@ -68,22 +91,16 @@ TEST(TcpEndsTest, ControlPassesLongMessages) {
 }
 
 TEST(TcpEndsTest, TheSendersEndFailsWhatHasBeenMet) {
-  const auto links = MakeTcpLinks(2);
-  auto a = std::make_unique<TcpEnd>(links[0]);
-  TcpEnd b(links[1]);
-  auto kept = std::make_shared<std::vector<std::byte>>(Pattern(kLarge, 1));
-  const std::weak_ptr<std::vector<std::byte>> watched = kept;
-  std::vector<std::byte> received(kLarge);
-  b.Start({ReceiveFrom(0, received, 1)});
-  a->Start({SendTo(1, *kept, 1)});
-  EXPECT_TRUE(PollUntil({a.get(), &b}, [&] { return received[100] == (*kept)[100]; }));
-  a->transport->KeepUntilOver(std::move(kept));
-  if (a->events.empty()) {
-    a = nullptr;
+  HalfSent half;
+  TcpEnd& b = *half.b;
+  const std::weak_ptr<std::vector<std::byte>> watched = half.sent;
+  half.a->transport->KeepUntilOver(std::move(half.sent));
+  if (half.a->events.empty()) {
+    half.a = nullptr;
     EXPECT_TRUE(watched.expired()) << "nothing reads it any more";
     EXPECT_TRUE(PollAllUntil(
         [&] {
-          links[0]->Progress();
+          half.links[0]->Progress();
           b.Poll();
         },
         [&] { return !b.events.empty(); }));
@@ -91,7 +108,7 @@ TEST(TcpEndsTest, TheSendersEndFailsWhatHasBeenMet) {
     EXPECT_THAT(std::string(b.events[0].status.message()), HasSubstr("from rank 0 to rank 1"));
   }
   // The connection is well.
-  TcpEnd next_a(links[0], 1), next_b(links[1], 1);
+  TcpEnd next_a(half.links[0], 1), next_b(half.links[1], 1);
   std::vector<std::byte> small = Pattern(50000, 3), other(50000);
   next_a.Start({SendTo(1, small, 1)});
   next_b.Start({ReceiveFrom(0, other, 1)});
@@ -101,22 +118,47 @@ TEST(TcpEndsTest, TheSendersEndFailsWhatHasBeenMet) {
 }
 
 TEST(TcpEndsTest, TheReceiversEndLeavesItsMemoryAlone) {
-  const auto links = MakeTcpLinks(2);
-  TcpEnd a(links[0]);
-  auto b = std::make_unique<TcpEnd>(links[1]);
-  std::vector<std::byte> sent = Pattern(kLarge, 1), received(kLarge);
-  b->Start({ReceiveFrom(0, received, 1)});
-  a.Start({SendTo(1, sent, 1)});
-  EXPECT_TRUE(PollUntil({&a, b.get()}, [&] { return received[100] == sent[100]; }));
-  b = nullptr;
-  const std::vector<std::byte> before = received;
+  HalfSent half;
+  half.b = nullptr;
+  const std::vector<std::byte> before = half.received;
   EXPECT_TRUE(PollAllUntil(
       [&] {
-        a.Poll();
-        links[1]->Progress();
+        half.a->Poll();
+        half.links[1]->Progress();
       },
-      [&] { return !a.events.empty(); }));
-  EXPECT_TRUE(received == before);
+      [&] { return !half.a->events.empty(); }));
+  EXPECT_TRUE(half.received == before);
+}
+
+// Who failed first is said by control, which comes before the news that the sender's end has cut
+// off a message. So it is asked for after each Poll here, not before.
+TEST(TcpEndsTest, ControlIsHeardBeforeWhatTheSendersEndHasCutOff) {
+  HalfSent half(size_t{64} << 20);
+  TcpEnd& b = *half.b;
+  ASSERT_TRUE(half.a->events.empty());
+  half.Say();
+  half.a = nullptr;
+  bool heard = false;
+  EXPECT_TRUE(PollAllUntil(
+      [&] {
+        half.links[0]->Progress();
+        b.Poll();
+        EXPECT_TRUE(heard || b.events.empty()) << b.events[0].status;
+        heard = half.IsHeard() || heard;
+      },
+      [&] { return !b.events.empty(); }));
+  EXPECT_TRUE(absl::IsUnavailable(b.StatusOf(1))) << b.StatusOf(1);
+}
+
+// Whoever parts has heard enough.
+TEST(TcpEndsTest, WhoPartsIsToldAtOnceOfWhatHasBeenCutOff) {
+  HalfSent half(size_t{64} << 20);
+  half.a = nullptr;
+  half.Say();  // comes after the word that the rest of the message does not come
+  EXPECT_TRUE(PollAllUntil([&] { half.links[0]->Progress(); }, [&] { return half.IsHeard(); }));
+  half.b->transport->Part();
+  half.b->Poll();
+  EXPECT_TRUE(absl::IsUnavailable(half.b->StatusOf(1))) << half.b->StatusOf(1);
 }
 
 // Short and long messages that nobody has met go with their transport, at either end.

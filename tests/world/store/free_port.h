@@ -2,14 +2,13 @@
 #ifndef SLUICE_TESTS_WORLD_STORE_FREE_PORT_H_
 #define SLUICE_TESTS_WORLD_STORE_FREE_PORT_H_
 
-#include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "net/socket.h"
 
 namespace sluice {
 
@@ -17,29 +16,19 @@ namespace sluice {
 class FreePort {
  public:
   FreePort() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    const int on = 1;
-    EXPECT_EQ(setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), 0);
-    sockaddr_in at = {};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(bind(fd_, reinterpret_cast<const sockaddr*>(&at), sizeof(at)), 0);
-    socklen_t bytes = sizeof(at);
-    EXPECT_EQ(getsockname(fd_, reinterpret_cast<sockaddr*>(&at), &bytes), 0);
-    port_ = ntohs(at.sin_port);
+    SetSocketOption(fd_.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+    const SocketAddress at = *MakeAddress("127.0.0.1", 0);
+    EXPECT_EQ(bind(fd_.get(), at.get(), at.length), 0);
   }
-  ~FreePort() { close(fd_); }
-  FreePort(const FreePort&) = delete;
-  FreePort& operator=(const FreePort&) = delete;
 
-  int port() const { return port_; }
+  int port() const { return AddressOfSocket(fd_.get()).port(); }
   // As of a store on `host`.
   std::string address(const std::string& host = "127.0.0.1") const {
-    return absl::StrCat("tcp://", host, ":", port_);
+    return absl::StrCat("tcp://", host, ":", port());
   }
 
  private:
-  int fd_;
-  int port_ = 0;
+  const Fd fd_;
 };
 
 }  // namespace sluice

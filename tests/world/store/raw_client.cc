@@ -1,9 +1,7 @@
 // Plain system calls, which wait.
 #include "world/store/raw_client.h"
 
-#include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -11,27 +9,23 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "net/socket.h"
 #include "world/store/store_greeting.h"
 
 namespace sluice {
 
 RawClient::RawClient(int port) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-  sockaddr_in to = {};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<uint16_t>(port));
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const SocketAddress to = *MakeAddress("127.0.0.1", port);
   // A test that waits for longer has failed.
   const timeval limit = {120, 0};
-  setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-  setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-  connected_ = connect(fd_, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0;
+  setsockopt(fd(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+  setsockopt(fd(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+  connected_ = connect(fd(), to.get(), to.length) == 0;
 }
-
-RawClient::~RawClient() { close(fd_); }
 
 bool RawClient::Send(absl::string_view bytes) const {
   while (!bytes.empty()) {
-    const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    const ssize_t sent = send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent <= 0) return false;
     bytes.remove_prefix(static_cast<size_t>(sent));
   }
@@ -39,7 +33,7 @@ bool RawClient::Send(absl::string_view bytes) const {
 }
 
 size_t RawClient::SendSome(absl::string_view bytes) const {
-  const ssize_t sent = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  const ssize_t sent = send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   return sent > 0 ? static_cast<size_t>(sent) : 0;
 }
 
@@ -52,7 +46,7 @@ std::string RawClient::NextFrame() {
     }
     if (!frame->empty()) return std::string(*frame);
     std::array<char, 65536> room;
-    const ssize_t got = recv(fd_, room.data(), room.size(), 0);
+    const ssize_t got = recv(fd(), room.data(), room.size(), 0);
     if (got <= 0) return {};
     inbox_.Append({room.data(), static_cast<size_t>(got)});
   }
@@ -70,7 +64,7 @@ bool RawClient::AwaitEnd() {
   std::array<char, 65536> room;
   ssize_t got = 0;
   do {
-    got = recv(fd_, room.data(), room.size(), 0);
+    got = recv(fd(), room.data(), room.size(), 0);
   } while (got > 0);
   return got == 0 || errno == ECONNRESET;
 }

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "net/fd.h"
 #include "sluice/store.h"
 #include "world/store/store_wire.h"
 
@@ -18,11 +19,8 @@ class RawClient {
  public:
   // Connects to a port of the loopback interface.
   explicit RawClient(int port);
-  ~RawClient();
-  RawClient(const RawClient&) = delete;
-  RawClient& operator=(const RawClient&) = delete;
 
-  int fd() const { return fd_; }
+  int fd() const { return fd_.get(); }
   bool connected() const { return connected_; }
 
   // Greets as a client does. False: the server did not welcome it.
@@ -39,7 +37,7 @@ class RawClient {
   bool AwaitEnd();
 
  private:
-  int fd_ = -1;
+  const Fd fd_;
   bool connected_ = false;
   StoreInbox inbox_{kMaxReplyBytes};
 };

@@ -1,5 +1,4 @@
 // A client whose server is late, dead, another one, or no store at all.
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "net/socket.h"
 #include "sluice/store.h"
 #include "world/store/free_port.h"
 #include "world/store/raw_client.h"
@@ -31,26 +31,49 @@ constexpr absl::Duration kShort = absl::Milliseconds(200);
 // A listener whose connections nobody accepts, or answers.
 struct Deaf {
   Deaf() : fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in at = {};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&at), sizeof(at)), 0);
-    EXPECT_EQ(listen(fd, 10), 0);
-    socklen_t bytes = sizeof(at);
-    EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&at), &bytes), 0);
-    port = ntohs(at.sin_port);
+    const SocketAddress at = *MakeAddress("127.0.0.1", 0);
+    EXPECT_EQ(bind(fd.get(), at.get(), at.length), 0);
+    EXPECT_EQ(listen(fd.get(), 10), 0);
   }
-  ~Deaf() { close(fd); }
-  std::string address() const { return absl::StrCat("tcp://127.0.0.1:", port); }
+  std::string address() const { return absl::StrCat("tcp://", AddressOfSocket(fd.get()).Text()); }
 
-  int fd;
-  int port = 0;
+  const Fd fd;
 };
 
 void ExpectUnavailable(const absl::Status& status, const std::string& address) {
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr(address));
 }
+
+// A store that a client reaches through a network, and one of its own to look at the server with.
+struct Beyond {
+  explicit Beyond(absl::Duration timeout = absl::Minutes(2)) {
+    StoreOptions options = Limit(timeout);
+    options.connect_timeout = absl::Minutes(2);
+    auto connected = ConnectStore(proxy.address(), options);
+    EXPECT_TRUE(connected.ok()) << connected.status();
+    if (connected.ok()) store = *std::move(connected);
+  }
+
+  std::unique_ptr<StoreLease> Hold(const std::string& key, absl::Duration lease) const {
+    auto held = store->Hold(key, "here", lease);
+    EXPECT_TRUE(held.ok()) << held.status();
+    return held.ok() ? *std::move(held) : nullptr;
+  }
+  // Calls reach the server again, some time.
+  void AwaitBack() const {
+    absl::Status status;
+    do {
+      status = store->Set("back", "1");
+    } while (absl::IsUnavailable(status));
+    EXPECT_TRUE(status.ok()) << status;
+  }
+
+  std::unique_ptr<StoreServer> server = Serve();
+  TestProxy proxy{server->port()};
+  std::unique_ptr<Store> direct = Reach(*server);
+  std::unique_ptr<Store> store;
+};
 
 TEST(TcpStoreTest, ConnectingWaitsForAServer) {
   const FreePort free;
@@ -90,12 +113,12 @@ TEST(TcpStoreTest, WhoListensAndClosesIsToldFromNobody) {
   const Deaf other;
   std::thread closes([&] {
     for (int fd = 0; fd >= 0;) {
-      fd = accept4(other.fd, nullptr, nullptr, SOCK_CLOEXEC);
+      fd = accept4(other.fd.get(), nullptr, nullptr, SOCK_CLOEXEC);
       close(fd);
     }
   });
   const absl::Status status = ConnectStore(other.address(), Limit(absl::Seconds(1))).status();
-  shutdown(other.fd, SHUT_RDWR);
+  shutdown(other.fd.get(), SHUT_RDWR);
   closes.join();
   ExpectUnavailable(status, other.address());
   EXPECT_THAT(std::string(status.message()), HasSubstr("has closed the connection before"));
@@ -104,7 +127,7 @@ TEST(TcpStoreTest, WhoListensAndClosesIsToldFromNobody) {
 TEST(TcpStoreTest, WhatIsNoStoreIsNamed) {
   const Deaf other;
   std::thread talks([&] {
-    const int fd = accept4(other.fd, nullptr, nullptr, SOCK_CLOEXEC);
+    const int fd = accept4(other.fd.get(), nullptr, nullptr, SOCK_CLOEXEC);
     const std::string text = "HTTP/1.1 400 Bad Request\r\n\r\n";
     EXPECT_GT(send(fd, text.data(), text.size(), MSG_NOSIGNAL), 0);
     char byte = 0;
@@ -164,86 +187,55 @@ TEST(TcpStoreTest, ARestartedServerIsNotTakenForTheSame) {
 }
 
 TEST(TcpStoreTest, ABrokenConnectionIsMadeAnewAndItsLeasesAreNot) {
-  const auto server = Serve();
-  TestProxy proxy(server->port());
-  const auto direct = Reach(*server);
-  const auto store = ConnectStore(proxy.address(), Limit(absl::Minutes(2)));
-  ASSERT_TRUE(store.ok()) << store.status();
-  EXPECT_TRUE((*store)->Set("a", "1").ok());
-  const auto lease = (*store)->Hold("m/1", "here", kForEver);
-  ASSERT_TRUE(lease.ok()) << lease.status();
-  proxy.Cut();
-  WatchUntil(*direct, "m/", [](const StoreView& view) { return view.entries.empty(); });
-  absl::StatusOr<std::string> value;
-  do {
-    value = (*store)->Get("a", kNone);
-  } while (absl::IsUnavailable(value.status()));
-  ASSERT_TRUE(value.ok()) << value.status();
-  EXPECT_EQ(*value, "1");
-  ExpectUnavailable((*lease)->status(), proxy.address());
-  const auto again = (*store)->Hold("m/1", "again", kForEver);
+  Beyond beyond;
+  EXPECT_TRUE(beyond.store->Set("a", "1").ok());
+  const auto lease = beyond.Hold("m/1", kForEver);
+  beyond.proxy.Cut();
+  EXPECT_TRUE(IsGone(*beyond.direct, "m/1"));
+  beyond.AwaitBack();
+  EXPECT_EQ(*beyond.store->Get("a", kNone), "1");
+  ExpectUnavailable(lease->status(), beyond.proxy.address());
+  const auto again = beyond.store->Hold("m/1", "again", kForEver);
   ASSERT_TRUE(again.ok()) << again.status();
   // The old one's end is not the new one's.
-  EXPECT_FALSE((*lease)->Release().ok());
-  EXPECT_EQ(*direct->Get("m/1", kNone), "again");
+  EXPECT_FALSE(lease->Release().ok());
+  EXPECT_EQ(*beyond.direct->Get("m/1", kNone), "again");
 }
 
 TEST(TcpStoreTest, APartitionEndsTheLeaseAtBothEnds) {
-  const auto server = Serve();
-  TestProxy proxy(server->port());
-  const auto direct = Reach(*server);
-  const auto store = ConnectStore(proxy.address(), Limit(absl::Minutes(2)));
-  ASSERT_TRUE(store.ok()) << store.status();
-  const auto lease = (*store)->Hold("m/1", "here", absl::Seconds(1));
-  ASSERT_TRUE(lease.ok()) << lease.status();
+  Beyond beyond;
+  const std::string address = beyond.proxy.address();
+  const auto lease = beyond.Hold("m/1", absl::Seconds(1));
   std::thread waits(
-      [&] { ExpectUnavailable((*store)->Get("never", kForEver).status(), proxy.address()); });
-  proxy.Freeze(true);
-  WatchUntil(*direct, "m/", [](const StoreView& view) { return view.entries.empty(); });
+      [&] { ExpectUnavailable(beyond.store->Get("never", kForEver).status(), address); });
+  beyond.proxy.Freeze(true);
+  EXPECT_TRUE(IsGone(*beyond.direct, "m/1"));
   waits.join();
-  ExpectUnavailable((*lease)->status(), proxy.address());
-  proxy.Freeze(false);
-  absl::Status status;
-  do {
-    status = (*store)->Set("back", "1");
-  } while (absl::IsUnavailable(status));
-  EXPECT_TRUE(status.ok()) << status;
+  ExpectUnavailable(lease->status(), address);
+  beyond.proxy.Freeze(false);
+  beyond.AwaitBack();
 }
 
 // The server closes its half, as after a cut that nobody tells the client of: the lease ends.
 TEST(TcpStoreTest, HalfAConnectionEndsTheLease) {
-  const auto server = Serve();
-  TestProxy proxy(server->port());
-  const auto direct = Reach(*server);
-  const auto store = ConnectStore(proxy.address(), Limit(absl::Minutes(2)));
-  ASSERT_TRUE(store.ok()) << store.status();
-  const auto lease = (*store)->Hold("m/1", "here", absl::Seconds(1));
-  ASSERT_TRUE(lease.ok()) << lease.status();
-  proxy.CutServers();
-  EXPECT_TRUE(IsGone(*direct, "m/1"));
-  ExpectUnavailable((*store)->Get("never", kForEver).status(), proxy.address());
-  ExpectUnavailable((*lease)->status(), proxy.address());
-  absl::Status status;
-  do {
-    status = (*store)->Set("back", "1");
-  } while (absl::IsUnavailable(status));
-  EXPECT_TRUE(status.ok()) << status;
+  Beyond beyond;
+  const auto lease = beyond.Hold("m/1", absl::Seconds(1));
+  beyond.proxy.CutServers();
+  EXPECT_TRUE(IsGone(*beyond.direct, "m/1"));
+  ExpectUnavailable(beyond.store->Get("never", kForEver).status(), beyond.proxy.address());
+  ExpectUnavailable(lease->status(), beyond.proxy.address());
+  beyond.AwaitBack();
 }
 
 // The client closes its half, and the server is not told: only the lease ends the hold.
 TEST(TcpStoreTest, HalfAConnectionIsSilentForTheServer) {
-  const auto server = Serve();
-  TestProxy proxy(server->port());
-  const auto direct = Reach(*server);
-  const auto store = ConnectStore(proxy.address(), Limit(absl::Minutes(2)));
-  ASSERT_TRUE(store.ok()) << store.status();
-  const auto lease = (*store)->Hold("m/1", "here", absl::Seconds(1));
-  ASSERT_TRUE(lease.ok()) << lease.status();
-  proxy.CutClients();
+  Beyond beyond;
+  const auto lease = beyond.Hold("m/1", absl::Seconds(1));
+  beyond.proxy.CutClients();
   const absl::Time end = absl::Now() + absl::Minutes(2);
-  while ((*lease)->status().ok() && absl::Now() < end) absl::SleepFor(absl::Milliseconds(5));
-  ExpectUnavailable((*lease)->status(), proxy.address());
-  EXPECT_TRUE(IsGone(*direct, "m/1"));
+  while (lease->status().ok() && absl::Now() < end) absl::SleepFor(absl::Milliseconds(5));
+  ExpectUnavailable(lease->status(), beyond.proxy.address());
+  EXPECT_TRUE(IsGone(*beyond.direct, "m/1"));
 }
 
 // The server was last heard of longer ago than the lease lasts that now begins.
@@ -298,15 +290,10 @@ TEST(TcpStoreTest, ConnectingHasALimitOfItsOwn) {
 }
 
 TEST(TcpStoreTest, ACallHasALimit) {
-  const auto server = Serve();
-  TestProxy proxy(server->port());
-  StoreOptions options = Limit(absl::Milliseconds(500));
-  options.connect_timeout = absl::Minutes(2);
-  const auto store = ConnectStore(proxy.address(), options);
-  ASSERT_TRUE(store.ok()) << store.status();
-  proxy.Freeze(true);
-  ExpectUnavailable((*store)->Set("a", "1"), proxy.address());
-  ExpectUnavailable((*store)->Get("a", kNone).status(), proxy.address());
+  Beyond beyond(absl::Milliseconds(500));
+  beyond.proxy.Freeze(true);
+  ExpectUnavailable(beyond.store->Set("a", "1"), beyond.proxy.address());
+  ExpectUnavailable(beyond.store->Get("a", kNone).status(), beyond.proxy.address());
 }
 
 TEST(TcpStoreTest, TheServerPartsFromASilentClientThatHoldsNothing) {

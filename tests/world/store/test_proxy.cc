@@ -1,80 +1,55 @@
 // One thread that passes on what comes.
 #include "world/store/test_proxy.h"
 
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
+#include <cerrno>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "net/socket.h"
 
 namespace sluice {
 namespace {
 
-sockaddr_in Loopback(int port) {
-  sockaddr_in at = {};
-  at.sin_family = AF_INET;
-  at.sin_port = htons(static_cast<uint16_t>(port));
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return at;
+Fd Listen() {
+  const char* call = nullptr;
+  return ListenAt(*MakeAddress("127.0.0.1", 0), 100, &call);
 }
 
 }  // namespace
 
-TestProxy::TestProxy(int to_port)
-    : to_port_(to_port), listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-  sockaddr_in at = Loopback(0);
-  EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&at), sizeof(at)), 0);
-  EXPECT_EQ(listen(listener_, 100), 0);
-  socklen_t bytes = sizeof(at);
-  EXPECT_EQ(getsockname(listener_, reinterpret_cast<sockaddr*>(&at), &bytes), 0);
-  port_ = ntohs(at.sin_port);
+TestProxy::TestProxy(int to_port) : to_port_(to_port), listener_(Listen()) {
+  EXPECT_TRUE(listener_.is_open());
   thread_ = std::thread([this] { Run(); });
 }
 
 TestProxy::~TestProxy() {
   stopped_ = true;
   thread_.join();
-  EndAll();
-  for (const int half : halves_) close(half);
-  close(listener_);
 }
 
-std::string TestProxy::address() const { return absl::StrCat("tcp://127.0.0.1:", port_); }
-
-void TestProxy::EndAll() {
-  for (const auto& [client, server] : pairs_) {
-    close(client);
-    close(server);
-  }
-  pairs_.clear();
+std::string TestProxy::address() const {
+  return absl::StrCat("tcp://", AddressOfSocket(listener_.get()).Text());
 }
 
 void TestProxy::CutAsTold() {
-  if (cut_.exchange(false)) EndAll();
+  if (cut_.exchange(false)) pairs_.clear();
   const bool clients = cut_clients_.exchange(false);
   const bool servers = cut_servers_.exchange(false);
   if (!clients && !servers) return;
-  for (const auto& [client, server] : pairs_) {
-    close(clients ? client : server);
-    halves_.push_back(clients ? server : client);
-  }
+  for (auto& [client, server] : pairs_) halves_.push_back(std::move(clients ? server : client));
   pairs_.clear();
 }
 
 void TestProxy::Accept() {
-  const int client = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-  const int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const sockaddr_in to = Loopback(to_port_);
-  if (connect(server, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) != 0) {
-    close(client);
-    close(server);
-    return;
-  }
-  pairs_.emplace_back(client, server);
+  Fd client(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  Fd server(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const SocketAddress to = *MakeAddress("127.0.0.1", to_port_);
+  if (connect(server.get(), to.get(), to.length) != 0) return;
+  pairs_.emplace_back(std::move(client), std::move(server));
 }
 
 bool TestProxy::Pass(int from, int to) {
@@ -87,24 +62,19 @@ bool TestProxy::Pass(int from, int to) {
 void TestProxy::Run() {
   while (!stopped_) {
     CutAsTold();
-    std::vector<pollfd> fds = {{listener_, POLLIN, 0}};
+    std::vector<pollfd> fds = {{listener_.get(), POLLIN, 0}};
     for (const auto& [client, server] : pairs_) {
-      fds.push_back({client, POLLIN, 0});
-      fds.push_back({server, POLLIN, 0});
+      fds.push_back({client.get(), POLLIN, 0});
+      fds.push_back({server.get(), POLLIN, 0});
     }
     // Short, so that it notices what it is told.
     poll(fds.data(), frozen_ ? 0 : fds.size(), 10);
     if (frozen_) continue;
-    for (size_t i = 0; i < pairs_.size();) {
-      const auto [client, server] = pairs_[i];
-      if (Pass(client, server) && Pass(server, client)) {
-        ++i;
-        continue;
-      }
-      close(client);
-      close(server);
-      pairs_.erase(pairs_.begin() + static_cast<std::ptrdiff_t>(i));
-    }
+    std::erase_if(pairs_, [](const Pair& pair) {
+      const int client = pair.first.get();
+      const int server = pair.second.get();
+      return !Pass(client, server) || !Pass(server, client);
+    });
     if ((fds[0].revents & POLLIN) != 0) Accept();
   }
 }

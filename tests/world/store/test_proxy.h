@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "net/fd.h"
+
 namespace sluice {
 
 class TestProxy {
@@ -29,25 +31,23 @@ class TestProxy {
   void Freeze(bool frozen) { frozen_ = frozen; }
 
  private:
-  using Pair = std::pair<int, int>;  // the client's and the server's
+  using Pair = std::pair<Fd, Fd>;  // the client's and the server's
 
   void Run();
   void Accept();
-  void EndAll();
   void CutAsTold();
   // False: the connection has ended.
   static bool Pass(int from, int to);
 
   const int to_port_;
-  int listener_ = -1;
-  int port_ = 0;
+  const Fd listener_;
   std::atomic<bool> stopped_ = false;
   std::atomic<bool> cut_ = false;
   std::atomic<bool> cut_clients_ = false;
   std::atomic<bool> cut_servers_ = false;
   std::atomic<bool> frozen_ = false;
   std::vector<Pair> pairs_;  // the thread's
-  std::vector<int> halves_;  // likewise: connected to one side, and forgotten
+  std::vector<Fd> halves_;   // likewise: connected to one side, and forgotten
   std::thread thread_;
 };
 
