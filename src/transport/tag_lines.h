@@ -30,7 +30,7 @@ class TagLines {
   // Room for so many offers and receives together.
   void Reserve(size_t waiting) {
     nodes_.reserve(waiting);
-    lines_.reserve(2 * waiting);  // so that those that were erased never make the table grow
+    lines_.reserve(waiting + waiting / 8 + 16);  // so that what was erased makes none grow
   }
 
   // The first that waits, and from now on waits no more; nothing: none does.

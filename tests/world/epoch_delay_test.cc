@@ -39,19 +39,9 @@ EpochOptions AtLeast(int servers) {
   return options;
 }
 
-std::shared_ptr<Store> Reach(const std::string& address) {
-  StoreOptions options;
-  options.timeout = kPatience;
-  auto store = ConnectStore(address, options);
-  EXPECT_TRUE(store.ok()) << store.status();
-  return store.ok() ? std::shared_ptr<Store>(*std::move(store)) : nullptr;
-}
-
-std::unique_ptr<World> JoinOne(const std::shared_ptr<Store>& store, const std::string& role,
-                               int rank) {
-  auto world = World::Join(MemberOptions(store, Roles(), role, rank));
-  EXPECT_TRUE(world.ok()) << world.status();
-  return world.ok() ? *std::move(world) : nullptr;
+std::unique_ptr<World> JoinAs(const std::shared_ptr<Store>& store, const std::string& role,
+                              int rank) {
+  return JoinOne(MemberOptions(store, Roles(), role, rank));
 }
 
 // Calls that meet the end of a connection may fail: it is made anew.
@@ -80,11 +70,11 @@ void AwaitJoiner(World* world) {
 TEST(EpochDelayTest, WhoWaitsForAnEpochThatIsOverJoinsTheNextOne) {
   const auto server = ServeOnLoopback();
   TestProxy proxy(server->port());
-  const auto gate = std::make_shared<GatedStore>(Reach(proxy.address()));
-  const auto others_store = Reach(server->address());
-  const auto trainer = JoinOne(others_store, "trainer", 0);
-  const auto first = JoinOne(others_store, "server", 0);
-  const auto delayed = JoinOne(gate, "server", 1);
+  const auto gate = std::make_shared<GatedStore>(ReachStore(proxy.address()));
+  const auto others_store = ReachStore(server->address());
+  const auto trainer = JoinAs(others_store, "trainer", 0);
+  const auto first = JoinAs(others_store, "server", 0);
+  const auto delayed = JoinAs(gate, "server", 1);
   ASSERT_NE(delayed, nullptr);
   Fabrics fabrics(3);
   gate->HoldUp("/word");
@@ -121,10 +111,10 @@ TEST(EpochDelayTest, WhoWaitsForAnEpochThatIsOverJoinsTheNextOne) {
 TEST(EpochDelayTest, WhoWasCutOffByAPartitionJoinsTheNextEpoch) {
   const auto server = ServeOnLoopback();
   TestProxy proxy(server->port());
-  const auto others_store = Reach(server->address());
-  const auto trainer = JoinOne(others_store, "trainer", 0);
-  const auto first = JoinOne(others_store, "server", 0);
-  WorldOptions options = MemberOptions(Reach(proxy.address()), Roles(), "server", 1);
+  const auto others_store = ReachStore(server->address());
+  const auto trainer = JoinAs(others_store, "trainer", 0);
+  const auto first = JoinAs(others_store, "server", 0);
+  WorldOptions options = MemberOptions(ReachStore(proxy.address()), Roles(), "server", 1);
   options.lease = absl::Seconds(2);
   auto joined = World::Join(options);
   ASSERT_TRUE(joined.ok()) << joined.status();

@@ -28,11 +28,9 @@ const std::vector<RoleSize>& Roles() {
   return *kRoles;
 }
 
-std::unique_ptr<World> JoinOne(const std::shared_ptr<Store>& store, const std::string& role,
-                               int rank) {
-  auto world = World::Join(MemberOptions(store, Roles(), role, rank));
-  EXPECT_TRUE(world.ok()) << world.status();
-  return world.ok() ? *std::move(world) : nullptr;
+std::unique_ptr<World> JoinAs(const std::shared_ptr<Store>& store, const std::string& role,
+                              int rank) {
+  return JoinOne(MemberOptions(store, Roles(), role, rank));
 }
 
 EpochOptions AtLeast(int servers) {
@@ -74,15 +72,15 @@ TEST(EpochTest, OfAllMembers) {
 TEST(EpochTest, WithoutThoseThatHaveLeftAndWithThoseThatJoin) {
   const std::shared_ptr<Store> store = MakeMemoryStore();
   Worlds worlds;
-  worlds.push_back(JoinOne(store, "trainer", 0));
-  worlds.push_back(JoinOne(store, "server", 1));
-  worlds.push_back(JoinOne(store, "server", 3));
+  worlds.push_back(JoinAs(store, "trainer", 0));
+  worlds.push_back(JoinAs(store, "server", 1));
+  worlds.push_back(JoinAs(store, "server", 3));
   ExpectGathers(NextEpochs(worlds, 2));
   EXPECT_EQ(worlds[0]->epoch_members()[2].rank, 3);
   worlds.erase(worlds.begin() + 1);
   ExpectGathers(NextEpochs(worlds, 1));
   EXPECT_EQ(worlds[0]->epoch_members()[1].rank, 3);
-  worlds.insert(worlds.begin() + 1, JoinOne(store, "server", 0));
+  worlds.insert(worlds.begin() + 1, JoinAs(store, "server", 0));
   ExpectGathers(NextEpochs(worlds, 1));
   EXPECT_EQ(worlds[1]->epoch(), worlds[0]->epoch());
 }
@@ -129,10 +127,10 @@ TEST(EpochTest, WithoutThoseThatAreLostMeanwhile) {
 TEST(EpochTest, AJoinerWaitsForTheOthers) {
   const std::shared_ptr<Store> store = MakeMemoryStore();
   Worlds worlds;
-  worlds.push_back(JoinOne(store, "trainer", 0));
-  worlds.push_back(JoinOne(store, "server", 0));
+  worlds.push_back(JoinAs(store, "trainer", 0));
+  worlds.push_back(JoinAs(store, "server", 0));
   const Fabrics first = NextEpochs(worlds, 1);
-  worlds.push_back(JoinOne(store, "server", 1));
+  worlds.push_back(JoinAs(store, "server", 1));
   Fabrics fabrics(3);
   OnThreads(2, [&](int i) {
     if (i == 0) {
@@ -194,20 +192,20 @@ std::vector<int> RanksOf(const absl::StatusOr<std::vector<WorldMember>>& members
 TEST(EpochTest, JoinersAreThoseOfNoEpochOfThisMember) {
   const std::shared_ptr<Store> store = MakeMemoryStore();
   Worlds worlds;
-  worlds.push_back(JoinOne(store, "trainer", 0));
-  worlds.push_back(JoinOne(store, "server", 1));
-  worlds.push_back(JoinOne(store, "server", 3));
+  worlds.push_back(JoinAs(store, "trainer", 0));
+  worlds.push_back(JoinAs(store, "server", 1));
+  worlds.push_back(JoinAs(store, "server", 3));
   // There has been no epoch: all others have come for the first one.
   EXPECT_THAT(RanksOf(worlds[0]->Joiners()), ElementsAre(1, 3));
   NextEpochs(worlds, 1);
   for (const auto& world : worlds) EXPECT_THAT(RanksOf(world->Joiners()), IsEmpty());
-  auto joiner = JoinOne(store, "server", 2);
+  auto joiner = JoinAs(store, "server", 2);
   for (const auto& world : worlds) EXPECT_THAT(RanksOf(world->Joiners()), ElementsAre(2));
   joiner.reset();
   EXPECT_THAT(RanksOf(worlds[0]->Joiners()), IsEmpty());
   // Another process in the place of one that has left is no member of the epoch.
   worlds.erase(worlds.begin() + 1);
-  worlds.insert(worlds.begin() + 1, JoinOne(store, "server", 1));
+  worlds.insert(worlds.begin() + 1, JoinAs(store, "server", 1));
   EXPECT_THAT(RanksOf(worlds[0]->Joiners()), ElementsAre(1));
   NextEpochs(worlds, 1);
   for (const auto& world : worlds) EXPECT_THAT(RanksOf(world->Joiners()), IsEmpty());
@@ -217,15 +215,15 @@ TEST(EpochTest, JoinersAreThoseOfNoEpochOfThisMember) {
 TEST(EpochTest, WhatEndedEpochsHaveLeftGoes) {
   const std::shared_ptr<Store> store = MakeMemoryStore();
   Worlds worlds;
-  worlds.push_back(JoinOne(store, "trainer", 0));
-  worlds.push_back(JoinOne(store, "server", 0));
+  worlds.push_back(JoinAs(store, "trainer", 0));
+  worlds.push_back(JoinAs(store, "server", 0));
   NextEpochs(worlds, 1);
   EpochOptions soon = AtLeast(1);
   soon.timeout = absl::Milliseconds(1);
   for (int i = 0; i < 40; ++i) {
     EXPECT_TRUE(worlds[static_cast<size_t>(i % 2)]->EndEpoch(i).ok());
     {
-      const auto joiner = JoinOne(store, "server", 1);
+      const auto joiner = JoinAs(store, "server", 1);
       EXPECT_EQ(joiner->NextEpoch(soon).status().code(), StatusCode::kDeadlineExceeded);
     }
     NextEpochs(worlds, 1);
@@ -248,7 +246,7 @@ TEST(EpochTest, WhatTheLostHaveLeftGoes) {
 }
 
 TEST(EpochTest, WaitingForEnoughHasALimit) {
-  const auto world = JoinOne(MakeMemoryStore(), "server", 1);
+  const auto world = JoinAs(MakeMemoryStore(), "server", 1);
   EpochOptions options = AtLeast(2);
   options.timeout = absl::Milliseconds(20);
   const absl::Status status = world->NextEpoch(options).status();

@@ -36,12 +36,6 @@ const std::vector<RoleSize>& Roles() {
   return *kRoles;
 }
 
-std::unique_ptr<World> JoinOne(const WorldOptions& options) {
-  auto world = World::Join(options);
-  EXPECT_TRUE(world.ok()) << world.status();
-  return world.ok() ? *std::move(world) : nullptr;
-}
-
 std::string Text(const absl::Status& status) { return status.ToString(); }
 
 // How often a thread of this process has gone to sleep.

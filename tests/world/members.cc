@@ -36,6 +36,20 @@ std::vector<WorldOptions> AllOptions(const std::shared_ptr<Store>& store,
   return all;
 }
 
+std::unique_ptr<World> JoinOne(const WorldOptions& options) {
+  auto world = World::Join(options);
+  EXPECT_TRUE(world.ok()) << world.status();
+  return world.ok() ? *std::move(world) : nullptr;
+}
+
+std::shared_ptr<Store> ReachStore(const std::string& address) {
+  StoreOptions options;
+  options.timeout = kPatience;
+  auto store = ConnectStore(address, options);
+  EXPECT_TRUE(store.ok()) << store.status();
+  return store.ok() ? std::shared_ptr<Store>(*std::move(store)) : nullptr;
+}
+
 void OnThreads(int count, const std::function<void(int)>& body) {
   std::vector<std::thread> threads;
   for (int i = 0; i < count; ++i) threads.emplace_back(body, i);
@@ -45,9 +59,7 @@ void OnThreads(int count, const std::function<void(int)>& body) {
 std::vector<std::unique_ptr<World>> JoinAll(const std::vector<WorldOptions>& options) {
   std::vector<std::unique_ptr<World>> worlds(options.size());
   OnThreads(static_cast<int>(options.size()), [&](int i) {
-    auto world = World::Join(options[static_cast<size_t>(i)]);
-    EXPECT_TRUE(world.ok()) << world.status();
-    if (world.ok()) worlds[static_cast<size_t>(i)] = *std::move(world);
+    worlds[static_cast<size_t>(i)] = JoinOne(options[static_cast<size_t>(i)]);
   });
   return worlds;
 }

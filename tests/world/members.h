@@ -24,6 +24,12 @@ WorldOptions MemberOptions(std::shared_ptr<Store> store, const std::vector<RoleS
 std::vector<WorldOptions> AllOptions(const std::shared_ptr<Store>& store,
                                      const std::vector<RoleSize>& roles);
 
+// One that joins. A failure is reported, and gives null.
+std::unique_ptr<World> JoinOne(const WorldOptions& options);
+
+// A store that is reached at this address, with kPatience. A failure is reported, and gives null.
+std::shared_ptr<Store> ReachStore(const std::string& address);
+
 // Calls `body` for each number below `count`, on a thread for each, and waits for all.
 void OnThreads(int count, const std::function<void(int)>& body);
 

@@ -32,19 +32,11 @@ StoredMember Server(const std::string& id) {
   return member;
 }
 
-std::shared_ptr<Store> Reach(const std::string& address) {
-  StoreOptions options;
-  options.timeout = kPatience;
-  auto store = ConnectStore(address, options);
-  EXPECT_TRUE(store.ok()) << store.status();
-  return store.ok() ? std::shared_ptr<Store>(*std::move(store)) : nullptr;
-}
-
 class RegistrationTest : public testing::Test {
  protected:
   void SetUp() override {
     auto registration =
-        Registration::Make(Reach(proxy_.address()), "w", Server("own"), absl::Hours(1));
+        Registration::Make(ReachStore(proxy_.address()), "w", Server("own"), absl::Hours(1));
     ASSERT_TRUE(registration.ok()) << registration.status();
     registration_ = *std::move(registration);
   }
@@ -67,7 +59,7 @@ class RegistrationTest : public testing::Test {
 
   const std::unique_ptr<StoreServer> server_ = ServeOnLoopback();
   TestProxy proxy_{server_->port()};
-  const std::shared_ptr<Store> store_ = Reach(server_->address());
+  const std::shared_ptr<Store> store_ = ReachStore(server_->address());
   std::unique_ptr<Registration> registration_;
 };
 

@@ -24,49 +24,17 @@ namespace {
 using testing::HasSubstr;
 
 // A store that can be gone from one moment to the next, and counts how often it is asked.
-class LossyStore : public FiveCalls {
+class LossyStore : public SharedStore {
  public:
-  using FiveCalls::FiveCalls;
+  using SharedStore::SharedStore;
 
   void Go() { gone_ = true; }
   int calls() const { return calls_; }
 
-  absl::Status Set(absl::string_view key, absl::string_view value) override {
-    return Reached() ? inner_->Set(key, value) : Gone();
-  }
-  absl::StatusOr<std::string> Get(absl::string_view key, absl::Duration timeout) override {
-    if (!Reached()) return Gone();
-    return inner_->Get(key, timeout);
-  }
-  absl::StatusOr<int64_t> Add(absl::string_view key, int64_t delta) override {
-    if (!Reached()) return Gone();
-    return inner_->Add(key, delta);
-  }
-  absl::StatusOr<std::string> CompareSet(absl::string_view key, absl::string_view expected,
-                                         absl::string_view desired) override {
-    if (!Reached()) return Gone();
-    return inner_->CompareSet(key, expected, desired);
-  }
-  absl::StatusOr<StoreEntries> List(absl::string_view prefix) override {
-    if (!Reached()) return Gone();
-    return inner_->List(prefix);
-  }
-  absl::StatusOr<std::unique_ptr<StoreLease>> Hold(absl::string_view key, absl::string_view value,
-                                                   absl::Duration lease) override {
-    if (!Reached()) return Gone();
-    return inner_->Hold(key, value, lease);
-  }
-  absl::StatusOr<StoreView> Watch(absl::string_view prefix, uint64_t version,
-                                  absl::Duration timeout) override {
-    if (!Reached()) return Gone();
-    return inner_->Watch(prefix, version, timeout);
-  }
-
  private:
-  static absl::Status Gone() { return absl::UnavailableError("the store is gone"); }
-  bool Reached() {
+  absl::Status Ask(absl::string_view /*key*/) override {
     ++calls_;
-    return !gone_;
+    return gone_ ? absl::UnavailableError("the store is gone") : absl::OkStatus();
   }
 
   std::atomic<bool> gone_ = false;
@@ -87,14 +55,6 @@ class RosterTest : public testing::Test {
     return member;
   }
 
-  static std::shared_ptr<Store> Reach(const std::string& address) {
-    StoreOptions options;
-    options.timeout = kPatience;
-    auto store = ConnectStore(address, options);
-    EXPECT_TRUE(store.ok()) << store.status();
-    return store.ok() ? std::shared_ptr<Store>(*std::move(store)) : nullptr;
-  }
-
   void SetUp() override {
     auto own = Registration::Make(store_, "w", Server(0), absl::Hours(1));
     ASSERT_TRUE(own.ok()) << own.status();
@@ -110,21 +70,22 @@ class RosterTest : public testing::Test {
 
   const std::unique_ptr<StoreServer> server_ = ServeOnLoopback();
   TestProxy proxy_{server_->port()};
-  const std::shared_ptr<LossyStore> store_ = std::make_shared<LossyStore>(Reach(proxy_.address()));
+  const std::shared_ptr<LossyStore> store_ =
+      std::make_shared<LossyStore>(ReachStore(proxy_.address()));
   std::vector<StoredMember> members_;
   std::unique_ptr<Roster> roster_;
 };
 
 // As after this process and the other one were stopped together, and this one alone goes on.
 TEST_F(RosterTest, OthersThatWereLostMeanwhileAreNamed) {
-  auto other = Registration::Make(Reach(proxy_.address()), "w", Server(1), absl::Hours(1));
+  auto other = Registration::Make(ReachStore(proxy_.address()), "w", Server(1), absl::Hours(1));
   ASSERT_TRUE(other.ok()) << other.status();
   members_.push_back((*other)->member());
   EXPECT_TRUE(roster_->Check(members_, NeedsStore::kNo).ok());
   proxy_.CutClients();
   UntilItsPlaceIsLost();
   // As if the lease of the other one ended now.
-  EXPECT_TRUE(Reach(server_->address())->Set(HereKey("w", "server", 1), "").ok());
+  EXPECT_TRUE(ReachStore(server_->address())->Set(HereKey("w", "server", 1), "").ok());
   absl::Status status;
   const Deadline limit(kPatience);
   while (status.ok() && !limit.Passed()) status = roster_->Check(members_, NeedsStore::kNo);

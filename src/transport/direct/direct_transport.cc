@@ -43,7 +43,7 @@ absl::Status DirectTransport::Reserve(int capacity) {
   }
   copying_.reserve(wanted);
   handed_over_.reserve(wanted);
-  lines_.Reserve(kOffersAtFirst + 2 * operations_.size());
+  lines_.Reserve(kOffersAtFirst + operations_.size());
   ended_.reserve(2 * wanted);
   folder_.Reserve(wanted);
   return absl::OkStatus();
