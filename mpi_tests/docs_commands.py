@@ -3,7 +3,7 @@ import dataclasses
 import re
 
 # What a line of a shell block begins with, behind "$ " and variables.
-HEADS = re.compile(r"(\$ )?(\w+=\S+ )*(sudo )?(scripts/|build/bin/|bench/figures/|"
+HEADS = re.compile(r"(\$ )?(\w+=\S+ )*(sudo )?(scripts/|build/bin/|"
                    r"sluice-\w+ [-a-z]|(mpirun|torchrun|srun|sbatch|docker|apptainer|cmake|ctest|"
                    r"tar|python3?|curl|git|sysctl|setarch|export|cd|man|mkdir|rm)\b)")
 OURS = re.compile(r"(\$ )?(\w+=\S+ )*(scripts/|build/bin/)")

@@ -39,15 +39,13 @@ SMALLER = [
 # (pattern of what a command begins with, why it does not run here).
 NOT_RUN = [
     (r"scripts/(test|smpi|packages|build|check|model)\.sh", "builds, or installs packages"),
-    (r"scripts/compare_(peers|checkpoints|loaders|transforms)\.sh", "installs, and takes hours"),
-    (r"scripts/(best_mpi|budget_table)\.sh", "takes half an hour"),
-    (r"scripts/(measure|large_meshes)\.sh", "takes half an hour"),
+    (r"scripts/measure/(compare|measure)\.py", "installs, and takes hours"),
+    (r"scripts/large_meshes\.sh", "takes half an hour"),
     (r"scripts/two_nodes\.sh", "takes root; two_nodes_test.py runs it"),
     (r"scripts/gpu_", "takes a GPU; gpu_check_test.py runs it"),
-    (r"scripts/(check_simulation|tune_grid)\.py", "takes SimGrid, or hours"),
-    (r"scripts/report\.py", "takes results; report_test.py runs it"),
+    (r"scripts/check_simulation\.py", "takes SimGrid, or hours"),
+    (r"scripts/measure/report\.py", "takes results; report_test.py runs it"),
     (r"scripts/chaos(_epochs)?\.py", "takes minutes; tests/chaos runs some of it"),
-    (r"bench/figures/", "takes root and an hour"),
     (r"(\w+=\S+ )*(mpirun|torchrun|srun|sbatch|docker|apptainer)\b",
      "takes a cluster, or is another project's"),
     (r"(sysctl|setarch|tar|curl|git|ctest|man)\b",
@@ -99,7 +97,8 @@ class Here:
             else:
                 path = ROOT / program
                 assert path.is_file(), f"there is no {program}"
-                text = path.read_text(encoding="utf-8")
+                beside = path.parent.glob("*.py") if path.parent.name == "measure" else ()
+                text = "".join(one.read_text(encoding="utf-8") for one in (path, *beside))
             self.helps[program] = text
         return self.helps[program]
 
@@ -141,7 +140,7 @@ def why_not(text):
 
 def unknown_options(here, text):
     """What is wrong with the scripts, programs and options that a command names, or None."""
-    programs = re.findall(r"(?<![\w/.-])(scripts/[\w/]+\.(?:sh|py)|bench/figures/\w+\.py|"
+    programs = re.findall(r"(?<![\w/.-])(scripts/[\w/]+\.(?:sh|py)|"
                           r"(?:build/bin/)?sluice-(?:bench|sim)\b(?![.-]))", text)
     ours = [one for one in programs if one != "scripts/mpirun.sh"]
     try:

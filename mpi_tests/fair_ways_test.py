@@ -13,18 +13,19 @@ import sys
 from bench_run import job_limit
 from reshard_run import Bench
 
-SCRIPTS = pathlib.Path(__file__).resolve().parent.parent / "scripts"
+COMPARE = pathlib.Path(__file__).resolve().parent.parent / "scripts/measure/compare.py"
 INLINE = ["--shape", "64,96", "--tensors", "3", "--src", "4:S(0)", "--dst", "2:S(1)", "-n", "2"]
 CASE = "etha-4-partial_dp"
 
 
-def script(name, bench, *words, program=None):
+def compare(competitor, bench, *words, folder=None):
     """(exit code, output, results)"""
-    file = bench.path(f"{name}.json")
+    file = bench.path(f"{competitor}.json")
     done = job_limit.run(
-        [str(SCRIPTS / name), "--sluice-bench", program or os.path.abspath(bench.program),
-         "--cases", CASE, "--shape", "64,64", "--rounds", "2", "--iters", "1", "--json", file,
-         *words], 600, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        [sys.executable, str(COMPARE), competitor, "--bin",
+         folder or os.path.dirname(os.path.abspath(bench.program)), "--cases", CASE, "--shape",
+         "64,64", "--rounds", "2", "--iters", "1", "--json", file, *words], 600,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     results = None
     if os.path.exists(file):
         with open(file, encoding="utf-8") as text:
@@ -58,93 +59,94 @@ def every_way_keeps_its_name(bench):
         assert all(b["wrong"] == 0 and b["time_us"] > 0 for b in theirs.values()), theirs
 
 
-def check_quartiles(q, rounds):
-    assert q["min"] <= q["p25"] <= q["median"] <= q["p75"] <= q["max"], q
-    assert len(q["rounds"]) == rounds and q["min"] > 0, q
+def check_spread(found, count):
+    assert found["min"] <= found["q1"] <= found["median"] <= found["q3"] <= found["max"], found
+    assert len(found["rounds"]) == count and found["min"] > 0, found
+
+
+def rows_by_way(results, case, count):
+    """All are of the case."""
+    for row in results["rows"]:
+        assert row["case"] == case and row["of_rounds"] == count, row
+    return {row["way"]: row for row in results["rows"]}
 
 
 def the_best_of_mpi_is_found(bench):
-    code, output, results = script("best_mpi.sh", bench)
+    code, output, results = compare("best-mpi", bench)
     if code == 77:  # MPICH
         return
     assert code == 0, output
-    assert results["ranks"] == 16 and results["shape"] == [64, 64], results
-    [case] = results["cases"]
-    assert case["case"] == CASE and case["rounds"] == 2, case
-    medians = []
-    for memory in ("private", "shared"):
-        check_quartiles(case["ours"][memory], 2)
-        check_quartiles(case["ratio"][memory], 2)
-        check_quartiles(case["of_bound"][memory], 2)
-        check_quartiles(case["best_same"][memory]["ratio"], 2)
-        for way, settings in case["ways"].items():
-            if way == "alltoallw":
-                assert settings is None and way in case["reasons"], case
-                continue
-            for copy in ("cma", "no_cma"):
-                check_quartiles(settings[memory][copy], 2)
-                medians.append(settings[memory][copy]["median"])
-        for i, ratio in enumerate(case["ratio"][memory]["rounds"]):
-            best, ours = case["best"]["time_us"]["rounds"][i], case["ours"][memory]["rounds"][i]
-            assert abs(ratio / (best / ours) - 1) < 1e-9, case
-    assert case["best"]["time_us"]["median"] == min(medians), case
-    assert results["summary"]["ratio"]["private"]["cases"] == 1, results["summary"]
+    rows = rows_by_way(results, CASE, 2)
+    times = {}
+    for way, row in rows.items():
+        if way.startswith("alltoallw,"):
+            assert row["time_us"] is None and row["reason"], row
+            continue
+        check_spread(row["time_us"], 2)
+        times[way] = row["time_us"]["rounds"]
+    others = {way: sum(of) for way, of in times.items()
+              if not way.startswith(("sluice", "bound", "memcpy-own"))}
+    for best in results["best"]:
+        memory = best["memory"]
+        assert best["case"] == CASE and others[best["best"]] == min(others.values()), results
+        assert f", {memory}," in best["same"], best
+        for key in ("ratio", "same_ratio", "of_bound"):
+            check_spread(best[key], 2)
+        ours = [sum(both) / 2 for both in zip(*(
+            of for way, of in times.items() if way.startswith(f"sluice, {memory},")))]
+        for i, ratio in enumerate(best["ratio"]["rounds"]):
+            assert abs(ratio / (times[best["best"]][i] / ours[i]) - 1) < 1e-9, best
+    assert [row["memory"] for row in results["summary"]] == ["private", "shared"], results
+
+
+def check_budgets(rows, ways):
+    """Each row's ratio is to the time without a budget, joined."""
+    assert list(rows) == ways, list(rows)
+    for way, row in rows.items():
+        check_spread(row["time_us"], 2)
+        check_spread(row["ratio"], 2)
+        assert row["peak_ops"] > 0, row
+        assert row["growth_bytes"] is None or row["growth_bytes"] <= row["allowed_bytes"], row
+        limit = 0 if "no budget" in way else int(way.removeprefix("apart, ").split()[0])
+        assert row["limit_buckets"] == limit and (not limit or row["peak_buckets"] <= limit), row
+        for i, ratio in enumerate(row["ratio"]["rounds"]):
+            times = [rows[one]["time_us"]["rounds"][i] for one in (way, "no budget")]
+            assert abs(ratio / (times[0] / times[1]) - 1) < 1e-9, row
 
 
 def a_budget_is_priced(bench):
-    code, output, results = script("budget_table.sh", bench, "--budgets", "1,8")
+    code, output, results = compare("budgets", bench, "--budgets", "1,8")
     assert code == 0, output
-    [case] = results["cases"]
-    assert list(case["budgets"]) == ["0", "1", "8"], case
-    assert case["budgets"]["1"]["peak_buckets"] <= 1 == case["budgets"]["1"]["limit_buckets"], case
-    assert case["budgets"]["0"]["limit_buckets"] == 0, case
-    for of in case["budgets"].values():
-        check_quartiles(of["time_us"], 2)
-        check_quartiles(of["ratio"], 2)
-        assert of["growth_bytes"] is None or of["growth_bytes"] <= of["allowed_bytes"], of
-    assert set(case["budgets"]["0"]["ratio"]["rounds"]) == {1}, case
-    assert results["summary"]["8"]["ratio"]["cases"] == 1, results["summary"]
+    check_budgets(rows_by_way(results, CASE, 2), ["no budget", "1 buckets", "8 buckets"])
 
 
 def models_are_priced_joined_and_apart(bench):
-    code, output, results = script("budget_table.sh", bench, "--models",
-                                   "llama-3-8b:llama-3-8b-fsdp4-tp2dp2:64:2")
+    model, system = "llama-3-8b", "llama-3-8b-fsdp4-tp2dp2"
+    code, output, results = compare("budgets", bench, "--models", f"{model}:{system}:64:2")
     assert code == 0, output
-    [case] = results["cases"]
-    assert case["case"] == "llama-3-8b/llama-3-8b-fsdp4-tp2dp2", case
-    assert (case["ranks"], case["scale"], case["layers"]) == (8, 64, 2), case
-    assert list(case["budgets"]) == list(case["apart"]) == ["0", "8"], case
-    for way in ("budgets", "apart"):
-        assert case[way]["8"]["peak_buckets"] <= 8 == case[way]["8"]["limit_buckets"], case
-        for of in case[way].values():
-            check_quartiles(of["time_us"], 2)
-            check_quartiles(of["ratio"], 2)
-            assert of["peak_ops"] > 0, of
-    assert set(case["budgets"]["0"]["ratio"]["rounds"]) == {1}, case
-    assert case["apart"]["0"]["buckets"] > case["budgets"]["0"]["buckets"], case
-    for i, ratio in enumerate(case["apart"]["8"]["ratio"]["rounds"]):
-        times = [case[way][budget]["time_us"]["rounds"][i]
-                 for way, budget in (("apart", "8"), ("budgets", "0"))]
-        assert abs(ratio / (times[0] / times[1]) - 1) < 1e-9, case
-    for wrong in ("llama-3-8b", "llama-3-8b:none", "none:llama-3-8b-fsdp4-tp2dp2",
-                  "llama-3-8b:llama-3-8b-fsdp4-tp2dp2:0"):
-        code, output, _ = script("budget_table.sh", bench, "--models", wrong)
+    rows = rows_by_way(results, f"{model}/{system}", 2)
+    check_budgets(rows, ["no budget", "8 buckets", "apart, no budget", "apart, 8 buckets"])
+    assert all((row["ranks"], row["scale"], row["layers"]) == (8, 64, 2) for row in rows.values())
+    assert rows["apart, no budget"]["buckets"] > rows["no budget"]["buckets"], rows
+    for wrong in (model, f"{model}:none", f"none:{system}", f"{model}:{system}:0"):
+        code, output, _ = compare("budgets", bench, "--models", wrong)
         assert code == 2 and "--models" in output, output
 
 
 def what_is_wrong_ends_the_script(bench):
-    damaged = pathlib.Path(bench.path("damaged.sh"))
+    damaged = pathlib.Path(bench.path("damaged"), "sluice-bench")
+    damaged.parent.mkdir()
     program = os.path.abspath(bench.program)
     damaged.write_text('#!/bin/sh\ncase " $* " in *--list-presets*) ;; '
                        '*) set -- "$@" --corrupt 8 ;; esac\n'
                        f'exec "{program}" "$@"\n', encoding="utf-8")
     damaged.chmod(0o755)
-    code, output, results = script("budget_table.sh", bench, program=str(damaged))
+    code, output, results = compare("budgets", bench, folder=str(damaged.parent))
     assert code == 1 and results is None, output
     assert "FAILED" in output, output
-    code, output, _ = script("budget_table.sh", bench, "--cases", "etha-9-*")
+    code, output, _ = compare("budgets", bench, "--cases", "etha-9-*")
     assert code == 2 and "etha-9-*" in output, output
-    code, output, results = script("budget_table.sh", bench, "--minutes", "1e-9")
+    code, output, results = compare("budgets", bench, "--minutes", "1e-9")
     assert code == 1 and "no case has a whole round" in output and results is None, output
 
 

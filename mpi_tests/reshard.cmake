@@ -90,7 +90,7 @@ if(TARGET sluice_baselines)
     DEPS layout_oracle sluice_baselines sluice::sluice sluice::mpi absl::strings)
 endif()
 
-# What scripts/compare_peers.sh compares with.
+# What `scripts/measure/compare.py peers` compares with.
 if(TARGET mpi_peer)
   add_test(NAME peers
     COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/mpi_tests/peers_test.py
@@ -111,8 +111,9 @@ if(TARGET sluice-bench AND SLUICE_OPEN_MPI)
   set_tests_properties(two_nodes PROPERTIES LABELS "mpi;nodes"
                                             SKIP_RETURN_CODE 77)
   add_test(NAME compare_wires
-    COMMAND ${PROJECT_SOURCE_DIR}/scripts/compare_wires.sh --rounds 2 --iterations 1 --from 64K
-            --to 256K --wires tcp $<TARGET_FILE:sluice-bench>)
+    COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/measure/compare.py wires --rounds 2
+            --iters 1 --from 64K --to 256K --wires tcp --bin $<TARGET_FILE_DIR:sluice-bench>
+            --json ${CMAKE_CURRENT_BINARY_DIR}/compare-wires.json)
   set_tests_properties(compare_wires PROPERTIES LABELS "mpi;nodes"
                                                 SKIP_RETURN_CODE 77)
 endif()

@@ -3,7 +3,7 @@
 #
 # usage: large_meshes.sh [RESULTS-FOLDER]    default: build/results/large-meshes
 #   About an hour and a half on one core, and 14 GB. The comparison with SimGrid is
-#   scripts/check_simulation.py. scripts/report.py shows files of results as tables and pictures.
+#   scripts/check_simulation.py. scripts/measure/report.py shows files of results as tables and pictures.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 results=${1:-build/results/large-meshes}
@@ -35,7 +35,7 @@ peak llama-3-70b llama-3-70b llama-3-70b-fsdp512-tp8dp8 --budget-buckets 0,2,4,8
 # Without a budget its engines take 14 GB.
 peak 65536-ranks llama-3-70b llama-3-70b-fsdp64tp8dp64-tp8dp4096 --layers 1 --budget-buckets 8
 peak 65536-ranks-free llama-3-70b llama-3-70b-fsdp64tp8dp64-tp8dp4096 --layers 1 --budget-buckets 0
-# The systems of scripts/budget_table.sh --models, with more and more data-parallel ranks: 32 to
+# The systems of compare.py budgets --models, with more and more data-parallel ranks: 32 to
 # 65,536 in all. Buckets of DeepSeek-V3 have many members: more than 512 ranks would take hours.
 repeated() {
   local name=$1 model=$2 system=$3 layers=$4 replicas=$5

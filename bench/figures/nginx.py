@@ -1,4 +1,4 @@
-"""nginx on this machine, from a folder of its own, with a log of what was asked for."""
+"""nginx on this machine, from a folder of its own."""
 import pathlib
 import socket
 import subprocess
@@ -19,8 +19,7 @@ http {
   fastcgi_temp_path @DIR@/tmp_fastcgi;
   uwsgi_temp_path @DIR@/tmp_uwsgi;
   scgi_temp_path @DIR@/tmp_scgi;
-  log_format plain "$uri $status $body_bytes_sent $connection";
-  access_log @DIR@/access.log plain;
+  access_log off;
   default_type application/octet-stream;
   sendfile on;
   tcp_nopush on;
@@ -44,7 +43,6 @@ class Nginx:
         folder = pathlib.Path(self._folder.name)
         port = _free_port()
         self.url = f"http://127.0.0.1:{port}/"
-        self._log = folder / "access.log"
         text = CONFIG
         for mark, value in (("@DIR@", folder), ("@PORT@", port), ("@DATA@", self._data)):
             text = text.replace(mark, str(value))
@@ -62,11 +60,6 @@ class Nginx:
         self._process.terminate()
         self._process.wait()
         self._folder.cleanup()
-
-    def log(self):
-        """[(path, code, bytes of the body)] so far."""
-        lines = [line.split() for line in self._log.read_text(encoding="utf-8").splitlines()]
-        return [(path, int(code), int(count)) for path, code, count, _ in lines]
 
     def _wait_until_it_answers(self):
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -25,11 +25,10 @@ def flat(row, prefix=""):
 
 
 def lists(value, name=""):
-    """(name, rows) of each list of objects. Single runs are left out where their summary is."""
+    """(name, rows) of each list of objects."""
     if isinstance(value, dict):
         for key, member in value.items():
-            if not (key == "runs" and "summary" in value):
-                yield from lists(member, f"{name}.{key}" if name else key)
+            yield from lists(member, f"{name}.{key}" if name else key)
     elif isinstance(value, list) and value and all(isinstance(member, dict) for member in value):
         yield name, [flat(member) for member in value]
 

@@ -1,4 +1,4 @@
-# The same redistributions by hand, as scripts/compare_peers.sh builds them: here only what needs
+# The same redistributions by hand, as scripts/measure/compare.py builds them: here only what needs
 # nothing more than this MPI, so that it keeps working.
 add_library(peer_parts OBJECT peers/redistribution.cc peers/rounds.cc)
 target_include_directories(peer_parts PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})

@@ -18,7 +18,7 @@ usage: compare_torch.py [OPTION...]
 The package sluice is that of PYTHONPATH, or the one in the environment. All memory is what PyTorch
 and the libraries allocate. Others have their turns in the best of the settings that are listed
 here and in loads.py. Every element of every way is compared in every turn; ends with 1 if one is
-wrong. scripts/report.py shows the results.
+wrong. scripts/measure/report.py shows the results.
 """
 import argparse
 import json
@@ -37,27 +37,17 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HERE = ROOT / "bench/python"
 sys.path[:0] = [str(ROOT / "bench/figures"), str(ROOT / "scripts")]
 
-import facts  # noqa: E402  after the folders are known
-import loads  # noqa: E402
-import results_file  # noqa: E402
+import loads  # noqa: E402  after the folders are known
+import rounds  # noqa: E402
 import torch_env  # noqa: E402
-import verdict  # noqa: E402
-from spread import spread  # noqa: E402
+from rounds import SPAWN, Failure, call, positive, size_of, spread  # noqa: E402
 
 PARTS = ("redistributions", "small", "start-up", "checkpoints")
 # runai-model-streamer wants humanize, and the wheel of Sluice wants nanobind-backend.
 PACKAGES = ("numpy", "safetensors", "runai-model-streamer", "humanize", "nanobind-backend")
 TIMEOUT_S = 3600
-# What is to be reached.
-REDISTRIBUTE = {"columns": 10.0, "replicas": 4.0}  # its time over Sluice's
-PACKED = 2.0                                       # the best hand-written batch's
-SMALL_US, START_US, IMPORT_MS = 100, 20, 50
-WHEEL_BYTES = 8_000_000
-LOADS = {"runai": 1.3, "safetensors": 1.2}
-LOADERS = {"runai": "Run:ai's streamer", "safetensors": "safetensors"}
-PLACES = {"cold": "from storage", "warm": "from the page cache"}
 HAND_WRITTEN = ("packed", "packed-each")
-OWN = {"sluice": "a bound transfer's", "sluice-sync": "sluice.sync's"}
+OWN = ("sluice", "sluice-sync")
 # How memory comes to PyTorch. A result that is new in each call is faulted in unless malloc keeps
 # what was freed. All ways run in each of these.
 MEMORY = {"default": {},
@@ -65,29 +55,10 @@ MEMORY = {"default": {},
                    "MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_TOP_PAD_": str(1 << 28)}}
 
 
-class Failure(Exception):
-    pass
-
-
-def at_most(words, setting, most, found):
-    return {"goal": f"{words}, {setting}", "words": words, "setting": setting, "most": most,
-            "measured": {key: found[key] for key in ("n", "median", "q1", "q3")},
-            "reached": found["median"] <= most}
-
-
 def ratios(times, way, others):
     """Of each round: the time of the fastest of `others` over that of `way`."""
     return spread(min(times[other][i] for other in others) / own
                   for i, own in enumerate(times[way]))
-
-
-def call(command, **more):
-    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True, timeout=TIMEOUT_S, check=False, **more)
-    if done.returncode != 0:
-        raise Failure(f"{' '.join(map(str, command))}\nended with {done.returncode}:\n"
-                      f"{done.stdout[-1500:]}{done.stderr[-1500:]}")
-    return done.stdout
 
 
 def free_port():
@@ -146,12 +117,9 @@ def redistributions(options, python, folder):
                     "--size", options.size, "--rounds", options.rounds)
         found = json.loads(file.read_text(encoding="utf-8"))
         cases += [redistribution(case, memory) for case in found["cases"]]
-    settings = dict.fromkeys((case["dtype"], case["to"]) for case in cases)
-    goals = [goal for dtype, to in settings for goal in redistribution_goals(
-        [case for case in cases if (case["dtype"], case["to"]) == (dtype, to)])]
     return {"processes": options.processes, "size": options.size, "torch": found["torch"],
             "sluice": found["sluice"], "report": found["report"], "fault_us": faults,
-            "cases": cases, "goals": goals}
+            "cases": cases}
 
 
 def redistribution(case, memory):
@@ -164,21 +132,6 @@ def redistribution(case, memory):
                             "collective": ratios(times, own, ["collective"])} for own in OWN}}
 
 
-def redistribution_goals(cases):
-    """Of one redistribution. Each other way counts where memory suits it best."""
-    where, goals = f"{cases[0]['dtype']} to {cases[0]['to']}", []
-    for own, name in OWN.items():
-        for other, words, least in (
-                ("redistribute", "redistribute's", REDISTRIBUTE[cases[0]["to"]]),
-                ("packed", "packed batch_isend_irecv's", PACKED)):
-            case = min(cases, key=lambda one, other=other: one["time_us"][
-                one["packed"] if other == "packed" else other]["median"])
-            goals.append({**verdict.at_least(f"{words} time over {name}", where, least,
-                                             case["ratio"][own][other]),
-                          "memory": case["memory"]})
-    return goals
-
-
 def small(options, python, folder):
     """What Python costs beside C++: the difference of medians, round by round."""
     programs = {"c++": [options.bench],
@@ -189,33 +142,27 @@ def small(options, python, folder):
     for number in range(options.rounds):
         for name in list(programs) if number % 2 == 0 else reversed(list(programs)):
             file = folder / "small.json"
-            call([ROOT / "scripts/spawn.sh", "-n", 2, *programs[name], "--json", file],
-                 env={**os.environ, "OMP_NUM_THREADS": "1"})
+            call([*SPAWN, 2, *programs[name], "--json", file],
+                 variables={"OMP_NUM_THREADS": "1"})
             found = json.loads(file.read_text(encoding="utf-8"))
             syncs[name].append(spread(found["sync_us"])["median"])
             starts[name].append(spread(found["start_us"])["median"])
             shape = {"ranks": found["ranks"], "tensors": found["tensors"]}
     extra = {way: spread(own - base for own, base in zip(syncs[way], syncs["c++"]))
              for way in ("bound", "sync")}
-    where = f"{shape['tensors']} tensors"
-    goals = [at_most(f"{words}: microseconds more than in C++", where, SMALL_US, extra[way])
-             for way, words in (("bound", "a bound transfer"), ("sync", "sluice.sync"))]
-    one = start_of_one(options, python, folder)
-    goals.append(at_most("start() of a bound transfer, microseconds", "1 tensor", START_US, one))
     more = spread(own - base for own, base in zip(starts["bound"], starts["c++"]))
-    goals.append(at_most("start() of a bound transfer, microseconds more than in C++", where,
-                         START_US, more))
     return {**shape, "sync_us": {way: spread(one) for way, one in syncs.items()},
             "start_us": {way: spread(starts[way]) for way in ("c++", "bound")},
-            "start_of_one_us": one, "start_more_us": more, "more_us": extra, "goals": goals}
+            "start_of_one_us": start_of_one(options, python, folder), "start_more_us": more,
+            "more_us": extra}
 
 
 def start_of_one(options, python, folder):
     times = []
     for _ in range(options.rounds):
         file = folder / "one.json"
-        call([ROOT / "scripts/spawn.sh", "-n", 2, python, HERE / "small_sync.py", "--way", "bound",
-              "--tensors", 1, "--json", file], env={**os.environ, "OMP_NUM_THREADS": "1"})
+        call([*SPAWN, 2, python, HERE / "small_sync.py", "--way", "bound", "--tensors", 1, "--json",
+              file], variables={"OMP_NUM_THREADS": "1"})
         times.append(spread(json.loads(file.read_text(encoding="utf-8"))["start_us"])["median"])
     return spread(times)
 
@@ -237,22 +184,15 @@ def start_up(options, python, _):
     seconds("import sluice")
     imports = spread((seconds("import sluice") - seconds("pass")) * 1e3
                      for _ in range(max(11, options.rounds)))
-    found = {"import_ms": imports,
-             "goals": [at_most("import sluice, milliseconds", "new interpreter", IMPORT_MS,
-                               imports)]}
     wheel = newest_wheel(options)
-    if wheel:
-        found["wheel_bytes"] = wheel.stat().st_size
-        found["goals"].append(at_most("the wheel, bytes", "one file", WHEEL_BYTES,
-                                      spread([found["wheel_bytes"]])))
-    return found
+    return {"import_ms": imports, "wheel_bytes": wheel and wheel.stat().st_size}
 
 
 def checkpoints(options, python, _):
     folder = pathlib.Path(tempfile.mkdtemp(prefix="checkpoint-", dir=options.folder))
     try:
         checkpoint = loads.Checkpoint(folder, options.bytes)
-        ways = loads.Loads(python, checkpoint, call, Failure)
+        ways = loads.Loads(python, checkpoint, call)
         chosen, tried = {}, []
         for case in loads.CASES:
             chosen[case], more = ways.best(case, options.tries)
@@ -262,17 +202,14 @@ def checkpoints(options, python, _):
             for case in loads.CASES:
                 for way, time_us in ways.turns(case, chosen[case], number % 2 == 1).items():
                     times[case][way].append(time_us)
-        rows, goals = [], []
+        rows = []
         for case, all_times in times.items():
             for way, of in all_times.items():
                 ratio = ratios(all_times, "sluice", [way])
                 rows.append({"case": case, "way": way, "version": ways.versions[way],
                              "setting": chosen[case][way], "time_us": spread(of), "ratio": ratio})
-                if way in LOADS:
-                    goals.append(verdict.at_least(f"{LOADERS[way]}'s time over Sluice's",
-                                                  PLACES[case], LOADS[way], ratio))
         return {"bytes": checkpoint.bytes, "tensors": checkpoint.tensors, "rows": rows,
-                "tried": tried, "goals": goals}
+                "tried": tried}
     finally:
         shutil.rmtree(folder)
 
@@ -281,19 +218,12 @@ MEASURE = {"redistributions": redistributions, "small": small, "start-up": start
            "checkpoints": checkpoints}
 
 
-def size_of(text):
-    found = re.fullmatch(r"(\d+)([KMG]?)", text)
-    if not found or int(found[1]) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is no size, such as 64M or 1G")
-    return int(found[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[found[2]]
-
-
 def parse():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default=",".join(PARTS))
-    parser.add_argument("--rounds", type=int, default=11)
-    parser.add_argument("--processes", type=int, default=8)
+    parser.add_argument("--rounds", type=positive, default=11)
+    parser.add_argument("--processes", type=positive, default=8)
     parser.add_argument("--size", type=int, default=4096)
     parser.add_argument("--bytes", type=size_of, default=1536 << 20)
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build")
@@ -310,22 +240,18 @@ def parse():
         parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     if options.quick:
         options.rounds, options.size, options.bytes, options.tries = 3, 1024, 128 << 20, 1
-    if options.rounds < 1 or options.processes < 2:
-        parser.error("--rounds takes 1 or more, --processes 2 or more")
+    if options.processes < 2:
+        parser.error("--processes takes 2 or more")
     return options
-
-
-def print_goals(name, found):
-    for goal in found["goals"]:
-        limit = f"at least {goal['least']:g}" if "least" in goal else f"at most {goal['most']:g}"
-        print(f"{'reached' if goal['reached'] else 'MISSED '}: {name}: {goal['goal']}: "
-              f"{goal['measured']['median']:.2f} ({limit})")
 
 
 def main():
     options = parse()
     options.folder.mkdir(parents=True, exist_ok=True)
-    environment = torch_env.make(options.venv, PACKAGES)
+    try:
+        environment = torch_env.make(options.venv, PACKAGES)
+    except torch_env.Failure as error:
+        raise Failure(error) from error
     command = "bench/python/compare_torch.py"
     if set(options.names) != set(PARTS):
         command += f" --only {','.join(options.names)}"
@@ -336,19 +262,14 @@ def main():
         for name in options.names:
             begin = time.monotonic()
             found = MEASURE[name](options, environment.python, pathlib.Path(folder))
-            head = {**facts.head(f"bench/python/compare_torch.py --only {name}", options.rounds),
+            head = {**rounds.head(f"bench/python/compare_torch.py --only {name}", options.rounds),
                     "quick": options.quick}
             parts = {**parts, "head": {**head, "command": command}, name: {**head, **found}}
-            results_file.write(options.json, parts)
-            print_goals(name, found)
+            rounds.write(options.json, parts)
             print(f"compare_torch.py: {name} took {(time.monotonic() - begin) / 60:.1f} minutes",
                   file=sys.stderr, flush=True)
     return 0
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except (Failure, loads.Failure, torch_env.Failure, subprocess.TimeoutExpired, OSError) as error:
-        print(f"compare_torch.py: {error}", file=sys.stderr)
-        sys.exit(1)
+    rounds.main_of(main)

@@ -11,8 +11,7 @@ import random
 import struct
 import zlib
 
-import page_cache
-from spread import spread
+from rounds import Failure, into_page_cache, out_of_page_cache, spread
 
 HERE = pathlib.Path(__file__).resolve().parent
 CASES = ("cold", "warm")
@@ -35,10 +34,6 @@ def settings_of(case):
         "safetensors": {"mmap": ("safetensors", {}), "mmap, huge pages": ("safetensors", HUGE),
                         "pread": ("safetensors-pread", {}),
                         "pread, huge pages": ("safetensors-pread", HUGE)}}
-
-
-class Failure(Exception):
-    pass
 
 
 class Checkpoint:
@@ -82,8 +77,8 @@ class Checkpoint:
 
     def prepare(self, case):
         """Puts the file into the page cache, or out of it."""
+        (out_of_page_cache if case == "cold" else into_page_cache)([self.path])
         with open(self.path, "rb") as file:
-            page_cache.put(file, case)
             share = cached(file)
         if share > 0.01 if case == "cold" else share < 0.99:
             raise Failure(f"the page cache has {share:.0%} of the file, which is to be {case}: "
@@ -113,11 +108,10 @@ def cached(file):
 
 
 class Loads:
-    """`call` runs a command, and returns what it says; it raises `refusal`."""
+    """`call` runs a command, and returns what it says, or raises Failure."""
 
-    def __init__(self, python, checkpoint, call, refusal):
-        self._python, self._checkpoint = python, checkpoint
-        self._call, self._refusal = call, refusal
+    def __init__(self, python, checkpoint, call):
+        self._python, self._checkpoint, self._call = python, checkpoint, call
         self.versions = {}
 
     def once(self, case, way, setting):
@@ -126,10 +120,10 @@ class Loads:
         checkpoint.prepare(case)
         program, more = setting
         said = self._call([self._python, HERE / "load_once.py", program, checkpoint.path],
-                          env={**os.environ, "RUNAI_STREAMER_LOG_LEVEL": "WARNING", **more})
+                          variables={"RUNAI_STREAMER_LOG_LEVEL": "WARNING", **more})
         result = json.loads(said.splitlines()[-1])
         if (result["checksum"], result["tensors"]) != (checkpoint.checksum, checkpoint.tensors):
-            raise Failure(f"{way} loaded something else than the file holds: {result}")
+            raise SystemExit(f"{way} loaded something else than the file holds: {result}")
         self.versions[way] = result["version"]
         return result["time_us"]
 
@@ -142,7 +136,7 @@ class Loads:
                 row = {"case": case, "way": way, "setting": name}
                 try:
                     found = spread([self.once(case, way, setting) for _ in range(tries)])
-                except self._refusal:
+                except Failure:
                     if name == next(iter(settings)):
                         raise
                     tried.append({**row, "refused": True})

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The scripts that compare: goals and ratios out of times that are made up, and the best settings.
+"""What measures: turns, ratios and settings, out of times that are made up.
 
 usage: measuring_test.py REPOSITORY
 """
@@ -10,110 +10,99 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
-sys.path[:0] = [str(ROOT / folder) for folder in ("scripts", "bench/python", "bench/figures")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("scripts/measure", "bench/python",
+                                                  "bench/figures")]
 
-import compare_loaders  # noqa: E402  after the folders are known
+import best_mpi  # noqa: E402  after the folders are known
 import compare_torch  # noqa: E402
+import experiments  # noqa: E402
 import loads  # noqa: E402
-import verdict  # noqa: E402
-from measured import hand_over, slots, waves  # noqa: E402
-from spread import spread  # noqa: E402
-
-SLUICE, TORCH = ("sluice", None), ("dataloader", None)
-SHARDS_OF_1, SHARDS_OF_8 = ("webdataset", 1), ("webdataset", 8)
+import rounds  # noqa: E402
 
 
-class Goals(unittest.TestCase):
-    def test_the_exact_median_counts(self):
-        self.assertFalse(verdict.at_least("a", "b", 1.0, spread([0.995, 0.996]))["reached"])
-        self.assertTrue(verdict.at_least("a", "b", 1.0, spread([1.0, 1.2]))["reached"])
-        self.assertFalse(verdict.at_least("a", "b", 1.0, spread([0.993, 0.994]))["reached"])
+class Turns(unittest.TestCase):
+    def setUp(self):
+        self.took = []
 
-    def test_the_best_loader_is_that_of_each_round(self):
-        rounds = {50: [{SLUICE: {"time_us": 10}, TORCH: {"time_us": 30 - number},
-                        SHARDS_OF_1: {"time_us": 20 + number}, SHARDS_OF_8: {"time_us": 5}}
-                       for number in (0, 9)]}
-        found = {goal["words"]: goal for goal in compare_loaders.goals_of(
-            rounds, [TORCH, SHARDS_OF_1, SHARDS_OF_8])}
-        by_item = found["the best loader that reads item by item, time over Sluice's"]
-        self.assertAlmostEqual(by_item["measured"]["median"], (2.0 + 2.1) / 2)
-        self.assertTrue(by_item["reached"])
-        of_all = found["the best loader, whole shards too, time over Sluice's"]
-        self.assertAlmostEqual(of_all["measured"]["median"], 0.5)
-        self.assertFalse(of_all["reached"])
-        self.assertEqual(found["PyTorch's DataLoader, time over Sluice's"]["least"], 2.0)
+    def turns(self, case):
+        return [lambda way=way: self.took.append(f"{case}{way}") or {way: {"time_us": float(at)}}
+                for at, way in enumerate("xyz", 1)]
 
-    def test_dataloader_alone_counts_for_its_goal_from_50_ms_on(self):
-        rounds = {20: [{SLUICE: {"time_us": 10}, TORCH: {"time_us": 30}}]}
-        self.assertEqual([goal["least"] for goal in compare_loaders.goals_of(rounds, [TORCH])],
-                         [1.0])
+    def take(self, count, **more):
+        return rounds.take_turns(count, [{"case": "a"}, {"case": "b"}], self.turns, **more)
 
-    def test_waves_are_compared_in_each_setting(self):
-        runs = [{"latency_ms": 200, "consume_ms": ms, "mode": mode, "ours_over": over}
-                for ms, mode, over in ((2, "waves:8", 8.0), (2, "warm", 0.4),
-                                       (8, "waves:8", 4.0), (8, "warm", 0.96))]
-        found = waves._goals(runs)
-        self.assertEqual([(goal["least"], goal["measured"]["median"], goal["reached"])
-                          for goal in found],
-                         [(5.0, 8.0, True), (5.0, 4.0, False), (0.95, 0.96, True)])
+    def test_every_other_round_goes_backwards(self):
+        found = self.take(2)
+        self.assertEqual(" ".join(self.took), "ax ay az bx by bz bz by bx az ay ax")
+        self.assertEqual([len(of_rounds) for _, of_rounds in found], [2, 2])
+
+    def test_no_turn_begins_when_the_minutes_are_over(self):
+        with self.assertRaisesRegex(rounds.Failure, "no case has a whole round"):
+            self.take(2, minutes=1e-9)
+        self.assertEqual(self.took, [])
+
+    def test_ratios_are_of_the_same_round(self):
+        def of_round(x, y):
+            return {"x": {"time_us": x, "peak": int(y), "word": "w"}, "y": {"time_us": y}}
+
+        x, y = rounds.rows_of([({"case": "a"}, [of_round(1.0, 4.0), of_round(4.0, 2.0)])], "x")
+        self.assertEqual(x["ratio"]["rounds"], [1, 1])
+        self.assertEqual(y["ratio"]["rounds"], [4, 0.5])
+        self.assertEqual((x["peak"], x["word"], y["time_us"]["median"]), (4, "w", 3))
+
+    def test_a_way_that_cannot_has_no_ratio(self):
+        x, y = rounds.rows_of([({}, [{"x": {"time_us": 1.0}, "y": {"time_us": None}}])], "x")
+        self.assertIn("ratio", x)
+        self.assertIsNone(y["time_us"])
+        self.assertNotIn("ratio", y)
+
+
+class Best(unittest.TestCase):
+    def test_the_best_of_all_settings_and_of_the_same_memory(self):
+        times = {"sluice": (10, 20), "isend": (15, 40), "serial": (30, 30), "bound": (5, 5)}
+        found = best_mpi.row("a", "shared", [{
+            f"{way}, {memory}, {copy}": {"time_us": of[memory == "shared"]}
+            for way, of in times.items() for memory in best_mpi.MEMORIES
+            for copy in ("CMA", "no CMA")}])
+        self.assertEqual((found["best"], found["ratio"]["median"]), ("isend, private, CMA", 0.75))
+        self.assertEqual((found["same"], found["same_ratio"]["median"]),
+                         ("serial, shared, CMA", 1.5))
+        self.assertEqual(found["of_bound"]["median"], 0.25)
 
 
 class Settings(unittest.TestCase):
     def test_the_beginning_is_a_small_part_where_the_budget_is_enough(self):
-        for latency_ms in waves.LATENCIES_MS:
-            for consume_ms in waves.CONSUME_MS:
-                items = waves.items_of(latency_ms, consume_ms)
-                self.assertEqual(items % waves.SLOTS, 0)
-                if waves.enough(latency_ms, consume_ms):
-                    self.assertLessEqual(latency_ms / (items * consume_ms), 0.035)
-        self.assertFalse(waves.enough(200, 2))  # 32 items in 200 ms are 6.25 ms for each
-        self.assertTrue(waves.enough(200, 8))
+        waves = next(one for one in experiments.EXPERIMENTS if one.name == "waves")
+        for case in waves.cases:
+            items = waves.more(**case)["items"]
+            self.assertEqual(items % 32, 0)
+            if case["latency_ms"] / 32 < case["consume_ms"]:
+                self.assertLessEqual(case["latency_ms"] / (items * case["consume_ms"]), 0.035)
 
-    def test_ways_of_the_command_are_those_that_are_read(self):
-        for mode in waves.OTHERS:
-            self.assertIn(mode, waves.COMMAND)
-        self.assertIn(f"{slots.SLOTS[0]}..{slots.SLOTS[-1]}", slots.COMMAND)
-        self.assertEqual(set(hand_over.SECONDS), set(hand_over.PROCESSES))
+    def test_whole_windows(self):
+        for slots in (1, 16, 512):
+            self.assertEqual(experiments.whole_windows(slots, 1)["items"], 4 * slots)
+            self.assertEqual(experiments.whole_windows(slots, 100 * slots)["items"], 100 * slots)
 
-
-def times(median):
-    return [1e3 * (median + step) for step in (-1, 0, 1)]
-
-
-def redistribution(memory, **medians):
-    """Of f32 to columns; milliseconds."""
-    return compare_torch.redistribution(
-        {"dtype": "f32", "to": "columns", "plan_us": 2500,
-         "times": {way: times(median) for way, median in medians.items()}}, memory)
+    def test_the_bound_is_of_the_window_or_of_the_rate_without_latency(self):
+        found = {label: {"steady_gb_per_s": rate} for label, rate in (("0 ms", 2.0),
+                                                                      ("50 ms", 0.5))}
+        experiments.add_bound(found, slots=10**9)
+        self.assertAlmostEqual(found["50 ms"]["of_bound"], 0.25)
+        experiments.add_bound(found, slots=16)
+        self.assertAlmostEqual(found["50 ms"]["of_bound"],
+                               0.5e9 * (0.05 + 2**20 / 2e9) / 2**24)
 
 
-def cases():
-    common = {"sluice-sync": 20, "packed-each": 60, "collective": 30}
-    return [redistribution("default", sluice=10, redistribute=900, packed=40, **common),
-            redistribution("kept", sluice=10, redistribute=80, packed=50, **common)]
-
-
-class TorchGoals(unittest.TestCase):
-    def test_another_way_counts_in_the_memory_that_suits_it_best(self):
-        found = {goal["words"]: goal for goal in compare_torch.redistribution_goals(cases())}
-        slow = found["redistribute's time over a bound transfer's"]
-        self.assertEqual((slow["memory"], slow["measured"]["median"], slow["reached"]),
-                         ("kept", 8.0, False))
-        packed = found["packed batch_isend_irecv's time over a bound transfer's"]
-        self.assertEqual((packed["memory"], packed["measured"]["median"], packed["reached"]),
-                         ("default", 4.0, True))
-        self.assertEqual(len(found), 4)
-
+class Redistribution(unittest.TestCase):
     def test_the_faster_packed_way_counts(self):
-        found = redistribution("default", sluice=10, redistribute=1, packed=40, collective=1,
-                               **{"sluice-sync": 10, "packed-each": 30})
+        times = {way: [1e3 * (median + step) for step in (-1, 0, 1)] for way, median in (
+            ("sluice", 10), ("sluice-sync", 10), ("redistribute", 1), ("packed", 40),
+            ("packed-each", 30), ("collective", 1))}
+        found = compare_torch.redistribution(
+            {"dtype": "f32", "to": "columns", "plan_us": 2500, "times": times}, "default")
         self.assertEqual(found["packed"], "packed-each")
         self.assertAlmostEqual(found["ratio"]["sluice"]["packed"]["median"], 3.0)
-
-    def test_a_goal_is_reached_at_its_limit(self):
-        found = spread([90.0, 100.0, 110.0])
-        self.assertEqual([compare_torch.at_most("a", "b", most, found)["reached"]
-                          for most in (100, 99)], [True, False])
 
 
 class Loading(unittest.TestCase):
@@ -125,17 +114,14 @@ class Loading(unittest.TestCase):
         def prepare(self, case):
             pass
 
-    class Refusal(Exception):
-        pass
-
     def loads(self, **result):
-        def call(command, env):
-            if env.get("RUNAI_STREAMER_FS_STRATEGY") == "libaio_direct":
-                raise self.Refusal
-            fast = command[2] == "safetensors-pread" or "RUNAI_STREAMER_CONCURRENCY" in env
+        def call(command, variables):
+            if variables.get("RUNAI_STREAMER_FS_STRATEGY") == "libaio_direct":
+                raise rounds.Failure
+            fast = command[2] == "safetensors-pread" or "RUNAI_STREAMER_CONCURRENCY" in variables
             return "said before\n" + json.dumps({"time_us": 1 if fast else 2, "tensors": 3,
                                                  "checksum": 7, "version": "1", **result})
-        return loads.Loads("python", self.Checkpoint(), call, self.Refusal)
+        return loads.Loads("python", self.Checkpoint(), call)
 
     def test_the_fastest_setting_takes_part(self):
         found = self.loads()
@@ -146,7 +132,7 @@ class Loading(unittest.TestCase):
                          {"safetensors": 1, "runai": 1, "sluice": 2})
 
     def test_wrong_elements_are_no_refusal(self):
-        with self.assertRaisesRegex(loads.Failure, "something else"):
+        with self.assertRaisesRegex(SystemExit, "something else"):
             self.loads(checksum=8).best("warm")
 
     def test_what_the_page_cache_has(self):

@@ -1,1 +1,0 @@
-"""What scripts/measure.sh runs: each module measures one file of build/results."""

@@ -1,1 +1,0 @@
-"""What is measured, one part a module: measure(setup) returns parameters, runs and summary."""
