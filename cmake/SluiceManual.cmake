@@ -1,4 +1,4 @@
-# Manual pages and bash completions of the programs, made by scripts/manual out of their --help.
+# Manual pages and bash completions of the programs, made by scripts/build/manual out of --help.
 #
 # sluice_manual(PROGRAM): both for one program, as files below share/ of the build folder.
 # SLUICE_MANUAL says whether that is done: not where the programs cannot run while building.
@@ -14,7 +14,7 @@ function(sluice_manual program)
   if(NOT SLUICE_MANUAL)
     return()
   endif()
-  set(scripts ${PROJECT_SOURCE_DIR}/scripts/manual)
+  set(scripts ${PROJECT_SOURCE_DIR}/scripts/build/manual)
   set(share ${CMAKE_BINARY_DIR}/share)
   set(page ${share}/man/man1/${program}.1)
   set(completion ${share}/bash-completion/completions/${program})

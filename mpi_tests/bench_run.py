@@ -8,8 +8,8 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "scripts"))
-import job_limit  # noqa: E402  (of scripts/)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "scripts/nodes"))
+import job_limit  # noqa: E402  (of scripts/nodes)
 
 # Beside a build a rank may have no word for longer than by default. A test may say otherwise.
 PATIENCE = ["--timeout-s", "200"]

@@ -38,20 +38,20 @@ SMALLER = [
 
 # (pattern of what a command begins with, why it does not run here).
 NOT_RUN = [
-    (r"scripts/(test|smpi|packages|build|check|model)\.sh", "builds, or installs packages"),
+    (r"scripts/(test|smpi|packages|build|check|build/model)\.sh", "builds, or installs packages"),
     (r"scripts/measure/(compare|measure)\.py", "installs, and takes hours"),
-    (r"scripts/large_meshes\.sh", "takes half an hour"),
+    (r"scripts/measure/large_meshes\.sh", "takes half an hour"),
     (r"scripts/two_nodes\.sh", "takes root; two_nodes_test.py runs it"),
     (r"scripts/gpu_", "takes a GPU; gpu_check_test.py runs it"),
-    (r"scripts/check_simulation\.py", "takes SimGrid, or hours"),
+    (r"scripts/measure/check_simulation\.py", "takes SimGrid, or hours"),
     (r"scripts/measure/report\.py", "takes results; report_test.py runs it"),
-    (r"scripts/chaos(_epochs)?\.py", "takes minutes; tests/chaos runs some of it"),
+    (r"scripts/chaos/chaos(_epochs)?\.py", "takes minutes; tests/chaos runs some of it"),
     (r"(\w+=\S+ )*(mpirun|torchrun|srun|sbatch|docker|apptainer)\b",
      "takes a cluster, or is another project's"),
     (r"(sysctl|setarch|tar|curl|git|ctest|man)\b",
      "is another project's"),
     (r"cmake\b", "install_test.cmake does it"),
-    (r"pip install \./python", "builds the library; scripts/wheel.sh builds a wheel of it"),
+    (r"pip install \./python", "builds the library; scripts/build/wheel.sh builds a wheel of it"),
     (r"(export|cd)\b", "belongs to another command"),
 ]
 

@@ -20,7 +20,7 @@ ITEMS = 40
 ITEM_BYTES = 20000
 WORLD = 3
 BASELINES = ["--baseline", "serial,threads:2x3"]
-DRAW_TRACE = str(pathlib.Path(__file__).parent.parent / "scripts" / "draw_trace.py")
+DRAW_TRACE = str(pathlib.Path(__file__).parent.parent / "scripts/measure/draw_trace.py")
 
 
 def expect(result, items, requests=None):

@@ -29,10 +29,11 @@ CUDAARCHS=${CUDAARCHS:-$arch} scripts/build.sh release "${programs[@]}"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 bundle=$work/sluice-gpu
-mkdir -p "$bundle"/{bin,lib,cxx,scripts,openmpi/{plugins,share,etc},pmix,nccl}
+mkdir -p "$bundle"/{bin,lib,cxx,scripts/gpu,openmpi/{plugins,share,etc},pmix,nccl}
 for program in "${programs[@]}"; do cp "build/bin/$program" "$bundle/bin/"; done
-cp scripts/gpu_check.sh scripts/gpu_table.py "$bundle/scripts/"
-cp scripts/gpu_bundle_run.sh "$bundle/run"
+cp scripts/gpu_check.sh "$bundle/scripts/"
+cp scripts/gpu/gpu_table.py "$bundle/scripts/gpu/"
+cp scripts/gpu/gpu_bundle_run.sh "$bundle/run"
 
 # Open MPI with its plugins for one machine. Its launcher goes by the name of the real program.
 ompi() { ompi_info --path "$1" --parsable | sed 's/.*://'; }
@@ -60,7 +61,7 @@ strip --strip-unneeded "$bundle"/bin/* 2>/dev/null || true
 if [ "$nccl" != none ]; then
   python3 -m pip download -q --no-deps -d "$work/wheel" "nvidia-nccl-cu13==$nccl"
   python3 -m zipfile -e "$work"/wheel/*.whl "$work/wheel"
-  python3 scripts/trim_fatbin.py "$(find "$work/wheel" -name 'libnccl.so.2')" \
+  python3 scripts/gpu/trim_fatbin.py "$(find "$work/wheel" -name 'libnccl.so.2')" \
     "$bundle/nccl/libnccl.so.2" "$arch"
 fi
 

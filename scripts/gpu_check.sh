@@ -68,7 +68,7 @@ echo "GPU: $gpu ($count)"
 table() {
   trap - EXIT
   rm -rf "$scratch"
-  python3 scripts/gpu_table.py --gpu "$gpu" --gpus "$count" --results "$work" --out "$out"
+  python3 scripts/gpu/gpu_table.py --gpu "$gpu" --gpus "$count" --results "$work" --out "$out"
 }
 trap 'code=$?; table; exit "$code"' EXIT
 trap 'exit 143' TERM INT HUP
@@ -244,4 +244,4 @@ else
 fi
 
 table
-if python3 scripts/gpu_table.py --results "$work" --failed; then exit 0; else exit 1; fi
+if python3 scripts/gpu/gpu_table.py --results "$work" --failed; then exit 0; else exit 1; fi

@@ -7,11 +7,11 @@
 # usage: sanitize.sh [--thorough] [asan|tsan]    one of the two [both]
 # --thorough: the tests that try at random try several times as many. Those with a stand-in for a
 # GPU run under the thread sanitizer, too.
-# Python's need the tools of scripts/wheel.sh, and are left out where it has not run.
+# Python's need the tools of scripts/build/wheel.sh, and are left out where it has not run.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-. scripts/usage.sh
+. scripts/build/usage.sh
 show_usage "scripts/${0##*/}" "$@"
 
 thread_tests=sluice_thread_tests thread_labels='^threads$'
@@ -47,7 +47,7 @@ if [[ " $wanted " == *" asan "* ]]; then
     stage "address and undefined sanitizers, Python"
     scripts/test_python.sh --asan
   else
-    echo "Left out: Python, as scripts/wheel.sh has not run"
+    echo "Left out: Python, as scripts/build/wheel.sh has not run"
   fi
 fi
 if [[ " $wanted " == *" tsan "* ]]; then
@@ -58,5 +58,5 @@ if [[ " $wanted " == *" tsan "* ]]; then
     --output-junit tests.xml
   results+=(build-tsan/tests.xml)
 fi
-scripts/skipped.py "${results[@]}"
+scripts/build/skipped.py "${results[@]}"
 echo "The sanitizers have found nothing after $SECONDS s: $wanted."

@@ -4,4 +4,4 @@
 #
 # usage: spawn.sh -n N [-l] [-g SECONDS] PROGRAM [ARGUMENT...]
 set -eu
-exec python3 "$(dirname "$0")/spawn.py" "$@"
+exec python3 "$(dirname "$0")/nodes/spawn.py" "$@"

@@ -3,7 +3,7 @@
 # run the wheel for Python in an empty environment, the model of the gate, 12 random jobs, and 3
 # worlds whose members come and go: all of these wait most of their time. Installs missing packages
 # first. Where PyPI cannot be reached, Python is left out, as the last line says. Before it comes
-# what was skipped, and why. With CI=true it fails if more is skipped than scripts/may_skip.txt
+# what was skipped, and why. With CI=true it fails if more is skipped than may_skip.txt
 # allows.
 #
 # usage: test.sh [--thorough]
@@ -32,13 +32,13 @@ scripts/packages.sh
 stage "build"
 scripts/build.sh release
 python=passed
-scripts/pypi.sh || python="left out, as PyPI cannot be reached"
+scripts/build/pypi.sh || python="left out, as PyPI cannot be reached"
 day=$((SLUICE_TEST_SEED / 1000))
 beside() {
   [ "$python" != passed ] || scripts/test_python.sh
-  scripts/model.sh
-  scripts/chaos.py --runs 12 --seed $day
-  scripts/chaos_epochs.py --runs 3 --seed $day
+  scripts/build/model.sh
+  scripts/chaos/chaos.py --runs 12 --seed $day
+  scripts/chaos/chaos_epochs.py --runs 3 --seed $day
 }
 stage "tests; beside them Python, the model and random jobs"
 set -m  # a group of its own, to be ended as a whole
@@ -55,6 +55,6 @@ stage "Python, the model and random jobs"
 cat build/beside.log
 [ "$code" = 0 ] || exit "$code"
 ! $thorough || scripts/sanitize.sh --thorough
-scripts/skipped.py build/tests.xml
+scripts/build/skipped.py build/tests.xml
 echo "All tests passed after $SECONDS s: release, with mpirun, from an install tree, model," \
      "random jobs. Python: $python."

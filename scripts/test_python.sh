@@ -7,14 +7,14 @@
 #                       sanitizers, made with the libraries of build-asan
 #   SLUICE_PYTHON_VENV  the environment for the tests, made if it is not there, and kept
 #                       [build/venv-python]
-#   SLUICE_WHEEL        a wheel that is there already [built by scripts/wheel.sh]
+#   SLUICE_WHEEL        a wheel that is there already [built by scripts/build/wheel.sh]
 #   The tests of CUDA tensors (python/tests/cuda) run with a module over the fakes of build, where
 #   build has tests.
 #   Ends with 1 if a test fails, or if the package has loaded MPI, NumPy or PyTorch without need.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-. scripts/usage.sh
+. scripts/build/usage.sh
 show_usage "scripts/${0##*/}" "$@"
 
 asan=false
@@ -35,7 +35,7 @@ if [ ! -e "$venv/complete" ]; then
   "${pip[@]}" pytest pytest-xdist numpy ml_dtypes "nanobind-backend>=1.0,<2"
   touch "$venv/complete"
 fi
-limited=("$python" "$root/scripts/job_limit.py")
+limited=("$python" "$root/scripts/nodes/job_limit.py")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 unset PYTHONPATH
@@ -63,7 +63,7 @@ module_with() {
   # What the wheel takes as tools, nanobind among them.
   local tools folder=$1 build=$2
   tools=$(realpath -m "${SLUICE_WHEEL_VENV:-build/venv-wheel}")
-  [ -x "$tools/bin/auditwheel" ] || fail "scripts/wheel.sh makes $tools, and has not run"
+  [ -x "$tools/bin/auditwheel" ] || fail "scripts/build/wheel.sh makes $tools, and has not run"
   PATH=$tools/bin:$PATH cmake -S python -B "$folder" -G Ninja -D SLUICE_BUILD_DIR="$root/$build" \
     "${@:3}" >/dev/null
   cmake --build "$folder" --parallel "$(nproc)"
@@ -76,7 +76,7 @@ module_with() {
 if ! $asan; then
   wheel=${SLUICE_WHEEL:-}
   if [ -z "$wheel" ]; then
-    scripts/wheel.sh
+    scripts/build/wheel.sh
     wheel=$(find build/wheel -maxdepth 1 -name 'sluice-*.whl')
   fi
   "${pip[@]}" --force-reinstall --no-deps "$wheel"

@@ -3,7 +3,7 @@
 #
 # usage: test_torch.sh [PYTEST ARGUMENT...]    such as -k dtensor
 #   SLUICE_TORCH_VENV   the environment, made if it is not there, and kept [build/venv-torch]
-#   SLUICE_WHEEL        a wheel that is there already [built by scripts/wheel.sh]
+#   SLUICE_WHEEL        a wheel that is there already [built by scripts/build/wheel.sh]
 #   SLUICE_PACKAGE      a folder with a built package sluice, in place of a wheel: python/ with the
 #                       module of a CMake build of it
 #   SLUICE_TORCH=full   PyTorch with all its CUDA libraries: 3 GB to fetch, 5 GB on disk; without
@@ -13,7 +13,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-. scripts/usage.sh
+. scripts/build/usage.sh
 show_usage "scripts/${0##*/}" "$@"
 
 scripts/packages.sh python3-venv binutils
@@ -32,10 +32,10 @@ if [ -n "${SLUICE_PACKAGE:-}" ]; then
 else
   wheel=${SLUICE_WHEEL:-}
   if [ -z "$wheel" ]; then
-    scripts/wheel.sh
+    scripts/build/wheel.sh
     wheel=$(find build/wheel -name 'sluice-*.whl' -printf '%T@ %p\n' | sort -n | tail -n 1)
     wheel=${wheel#* }
-    [ -n "$wheel" ] || { echo "test_torch.sh: scripts/wheel.sh left no wheel" >&2; exit 1; }
+    [ -n "$wheel" ] || { echo "test_torch.sh: scripts/build/wheel.sh left no wheel" >&2; exit 1; }
   fi
   "${pip[@]}" --force-reinstall --no-deps "$wheel"
   "${pip[@]}" "$wheel"  # and what it needs; PyTorch is no part of that
@@ -47,7 +47,7 @@ trap 'rm -rf "$work"' EXIT
 root=$PWD
 cd "$work"
 
-python "$root/scripts/job_limit.py" 3600 python -m pytest -q \
+python "$root/scripts/nodes/job_limit.py" 3600 python -m pytest -q \
   -p no:cacheprovider -n "$(nproc)" --dist worksteal --junitxml "$root/build/torch.xml" \
   --rootdir "$root/python/tests" "$root/python/tests/torch" "$@"
 
@@ -56,8 +56,8 @@ launch() {
   local processes=$1 example=$2
   shift 2
   echo "== $example on $processes processes"
-  python "$root/scripts/job_limit.py" 900 python -m torch.distributed.run --standalone --nnodes=1 \
-    --nproc-per-node="$processes" "$root/examples/python/$example" "$@"
+  python "$root/scripts/nodes/job_limit.py" 900 python -m torch.distributed.run --standalone \
+    --nnodes=1 --nproc-per-node="$processes" "$root/examples/python/$example" "$@"
 }
 for example in redistribute checkpoint; do
   launch 4 "$example.py"

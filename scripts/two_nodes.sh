@@ -207,7 +207,7 @@ wait "$job" || code=$?
 job=
 [ -e "$work/link" ] || exit "$code"
 read -r in_before out_before in_after out_after start end <"$work/link"
-python3 "$here/two_nodes_report.py" --rate "$rate" --fabric "$fabric" --ranks "$ranks" \
+python3 "$here/nodes/two_nodes_report.py" --rate "$rate" --fabric "$fabric" --ranks "$ranks" \
   --json "$json" \
   --results "$results" --seconds "$(awk "BEGIN { print $end - $start }")" --exit-code "$code" \
   --a-to-b $((out_after - out_before)) --b-to-a $((in_after - in_before)) -- "$@"

@@ -117,7 +117,7 @@ RankOutcome DecodeOutcome(const std::string& text) {
   return outcome;
 }
 
-// As scripts/draw_trace.py has it.
+// As scripts/measure/draw_trace.py has it.
 absl::optional<double> OverlapOf(const RankOutcome& outcome) {
   if (outcome.busy_s <= 0) return absl::nullopt;
   return std::clamp(1 - outcome.next_wait_s / outcome.busy_s, 0.0, 1.0);

@@ -1,7 +1,7 @@
 // The other of two jobs that were started apart: its ranks receive the weights of each step, cut by
 // columns, and check every element.
 //
-//   scripts/two_jobs.sh
+//   scripts/nodes/two_jobs.sh
 #include <cstdio>
 #include <memory>
 #include <vector>

@@ -1,7 +1,7 @@
 // One of two jobs that were started apart: after every step its ranks push their weights, which are
 // cut by rows, to the servers. How the servers cut theirs it does not know.
 //
-//   scripts/two_jobs.sh
+//   scripts/nodes/two_jobs.sh
 #include <cstdio>
 #include <memory>
 #include <vector>

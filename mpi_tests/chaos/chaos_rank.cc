@@ -1,6 +1,6 @@
 // One rank of a random job under mpirun.
 //
-//   chaos_rank FOLDER    (FOLDER/job.json is the job; scripts/chaos.py makes it and judges)
+//   chaos_rank FOLDER    (FOLDER/job.json is the job; scripts/chaos/chaos.py makes it and judges)
 #include <mpi.h>
 
 #include <iostream>

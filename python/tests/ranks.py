@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).parents[2] / "scripts"))
+sys.path.append(str(Path(__file__).parents[2] / "scripts/nodes"))
 
-import job_limit  # noqa: E402  (of scripts/)
+import job_limit  # noqa: E402  (of scripts/nodes)
 
 job_limit.hear_ctrl_c()
 

@@ -37,7 +37,7 @@ in_node() {
   nsenter -t "${nodes[$i]}" -n -m "$@"
 }
 
-# As scripts/nodes/two_nodes.sh does.
+# As scripts/two_nodes.sh does.
 limit_link() {
   [ "$rate" != none ] || return 0
   in_node "$1" tc qdisc add dev veth0 root handle 1: htb default 1 &&

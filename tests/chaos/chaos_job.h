@@ -20,7 +20,7 @@
 
 namespace sluice::chaos {
 
-// FOLDER/job.json, which scripts/chaos.py makes.
+// FOLDER/job.json, which scripts/chaos/chaos.py makes.
 nlohmann::json ReadJob(const std::string& folder);
 
 // Puts a file in its place at once, so that nobody reads half of it.

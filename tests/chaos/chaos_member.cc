@@ -1,6 +1,6 @@
 // One rank of a random job in a world: a process that no mpirun has started.
 //
-//   chaos_member FOLDER RANK           (FOLDER/job.json is the job; scripts/chaos.py makes it)
+//   chaos_member FOLDER RANK           (FOLDER/job.json is the job; chaos.py makes it)
 //   chaos_member FOLDER RANK second    joins as that rank, beside the one that does the job, and
 //                                      leaves what it was told in FOLDER/second-RANK.json
 //

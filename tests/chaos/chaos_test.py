@@ -9,8 +9,9 @@ import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, sys.argv.pop(1))
-import chaos_epochs  # noqa: E402  (of scripts/)
+SCRIPTS = pathlib.Path(sys.argv.pop(1))
+sys.path[:0] = [str(SCRIPTS / "chaos"), str(SCRIPTS / "nodes")]
+import chaos_epochs  # noqa: E402  (of scripts/chaos)
 import chaos_jobs  # noqa: E402
 from chaos_elastic import ElasticWorld, Member  # noqa: E402
 from chaos_judge import Judge, Outcome, judge_second  # noqa: E402

@@ -1,4 +1,4 @@
-// One member of a world whose members come and go, for scripts/chaos_epochs.py.
+// One member of a world whose members come and go, for scripts/chaos/chaos_epochs.py.
 //
 //   epoch_member FOLDER STEPS KIB SILENCE_S LEASE_MS [no-direct] [again]
 //

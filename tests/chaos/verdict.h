@@ -1,4 +1,4 @@
-// What one rank found out about its job, for scripts/chaos.py to judge.
+// What one rank found out about its job, for scripts/chaos/chaos.py to judge.
 #ifndef SLUICE_TESTS_CHAOS_VERDICT_H_
 #define SLUICE_TESTS_CHAOS_VERDICT_H_
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(ROOT / "scripts" / "manual"))
+sys.path.insert(0, str(ROOT / "scripts/build/manual"))
 import help_page  # noqa: E402
 
 PROGRAMS = ["sluice-bench", "sluice-sim"]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/job_limit.py: exit codes, whose stacks it shows, and what it leaves.
+"""scripts/nodes/job_limit.py: exit codes, whose stacks it shows, and what it leaves.
 
   job_limit_test.py JOB_LIMIT
 """
@@ -17,7 +17,7 @@ import unittest
 SCRIPT = pathlib.Path(sys.argv.pop(1)).resolve()
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(SCRIPT.parent))
-import job_limit  # noqa: E402  (of scripts/)
+import job_limit  # noqa: E402  (of scripts/nodes)
 
 LIMIT_S = 240  # only against hanging
 

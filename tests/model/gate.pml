@@ -1,5 +1,5 @@
 /* The gate and what it rests on, for three ranks: every job of a few buckets, in every order of
- * events. scripts/model.sh says which switches there are, and what each of them must show.
+ * events. scripts/build/model.sh says which switches there are, and what each of them must show.
  *
  * A bucket has one source and one or two destinations, or two contributors and an owner. Each rank
  * holds one slot for it. Buckets of equal ends and lane are a channel, which has a tag of its own. Every

@@ -10,8 +10,8 @@ import pathlib
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
-import job_limit  # noqa: E402  (of scripts/)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts/nodes"))
+import job_limit  # noqa: E402  (of scripts/nodes)
 
 STAGES = ["MakeMpiFabric", "Create", "Compile", "first run", "second run", "cancelled run", "end"]
 

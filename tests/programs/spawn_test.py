@@ -12,8 +12,8 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
-import job_limit  # noqa: E402  (of scripts/)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts/nodes"))
+import job_limit  # noqa: E402  (of scripts/nodes)
 
 
 class Spawn:

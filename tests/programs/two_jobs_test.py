@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""scripts/two_jobs.sh: each of its modes comes to its end, and leaves nothing behind.
+"""scripts/nodes/two_jobs.sh: each of its modes comes to its end, and leaves nothing behind.
 
   two_jobs_test.py TWO_JOBS FOLDER_OF_PROGRAMS PART
 
@@ -13,8 +13,8 @@ import sys
 import time
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(_ROOT / "scripts"), str(_ROOT / "mpi_tests")]
-import job_limit  # noqa: E402  (of scripts/)
+sys.path[:0] = [str(_ROOT / "scripts/nodes"), str(_ROOT / "mpi_tests")]
+import job_limit  # noqa: E402  (of scripts/nodes)
 from few import few  # noqa: E402  (of mpi_tests/)
 
 LIMIT_S = 900  # only against hanging; the script has a limit for each step

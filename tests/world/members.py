@@ -8,8 +8,8 @@ import subprocess
 import sys
 import threading
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
-import job_limit  # noqa: E402  (of scripts/)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts/nodes"))
+import job_limit  # noqa: E402  (of scripts/nodes)
 import spawn  # noqa: E402
 
 PATIENCE_S = 300  # a limit against hanging, not a time that anything takes

@@ -13,7 +13,7 @@ import sys
 import unittest
 
 from members import PATIENCE_S, Site
-import job_limit  # of scripts/
+import job_limit  # of scripts/nodes
 from chaos_strangers import ports_of
 
 PROGRAM = sys.argv.pop(1)

@@ -12,8 +12,8 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "scripts"))
-import job_limit  # noqa: E402  (of scripts/)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "scripts/nodes"))
+import job_limit  # noqa: E402  (of scripts/nodes)
 import spawn  # noqa: E402
 
 PROGRAM = sys.argv[1]

@@ -3,7 +3,7 @@
 
   skipped.py RESULTS...        as `ctest --output-junit` writes them
 
-With CI=true it fails if something was left undone that scripts/may_skip.txt does not allow.
+With CI=true it fails if something was left undone that scripts/build/may_skip.txt does not allow.
 """
 import os
 import pathlib
@@ -55,7 +55,7 @@ def main():
                 refused.append(where)
     print("\n".join(["Skipped:"] + found) if found else "No test was skipped.", flush=True)
     if refused and os.environ.get("CI") == "true":
-        print("\n".join([f"scripts/{ALLOWED.name} does not allow that:"] + refused))
+        print("\n".join([f"scripts/build/{ALLOWED.name} does not allow that:"] + refused))
         sys.exit("failed: tests were skipped")
 
 

@@ -3,9 +3,9 @@
 #
 # usage: large_meshes.sh [RESULTS-FOLDER]    default: build/results/large-meshes
 #   About an hour and a half on one core, and 14 GB. The comparison with SimGrid is
-#   scripts/check_simulation.py. scripts/measure/report.py shows files of results as tables and pictures.
+#   check_simulation.py. report.py shows files of results as tables and pictures.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 results=${1:-build/results/large-meshes}
 mkdir -p "$results"
 scripts/build.sh release sluice-sim >/dev/null

@@ -2,8 +2,8 @@
 """Random worlds whose members come and go: every survivor ends with right contents, or an error
 that names the cause.
 
-    scripts/chaos_epochs.py --runs 10 --seed 1   # 10 worlds; a failure prints what repeats it
-    scripts/chaos_epochs.py --only 1234567       # one of them again; --keep leaves its folder
+    scripts/chaos/chaos_epochs.py --runs 10 --seed 1   # 10 worlds; a failure prints what repeats it
+    scripts/chaos/chaos_epochs.py --only 1234567       # one of them again; --keep leaves its folder
 
 A world has 3 to 8 members of two roles and a store apart. For some seconds members are killed, are
 stopped for less and for more than their lease, leave, and join. The store may be restarted, and
@@ -20,7 +20,7 @@ import shutil
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "nodes"))
 sys.dont_write_bytecode = True
 from chaos_elastic import ElasticWorld  # noqa: E402  (beside this file)
 from chaos_run import make_parser, run_all  # noqa: E402
@@ -34,7 +34,7 @@ def main():
 
     def run_one(seed):
         problems, counts = run(seed, arguments)
-        return problems, counts, f"scripts/chaos_epochs.py --only {seed}"
+        return problems, counts, f"scripts/chaos/chaos_epochs.py --only {seed}"
     return run_all(arguments, "world", run_one)
 
 

@@ -17,7 +17,7 @@ import job_limit
 import spawn
 from chaos_store import StoreProcess
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 MPIRUN_OF_WIRE = {
     # Open MPI 5 does not always find its way from a network interface to itself.
     "tcp": ["--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lo"],

@@ -6,7 +6,7 @@
 #
 # "states" is how many were visited: all of them where there is no error, otherwise those up to it.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 model=$PWD/tests/model/gate.pml
 
 # The switches, and what they must show.

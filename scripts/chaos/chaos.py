@@ -2,8 +2,8 @@
 """Random jobs under random misfortune: every element right, in time, within the budget, or an
 error that names the cause.
 
-    scripts/chaos.py --runs 40 --seed 1      # 40 jobs; a failure prints the command that repeats it
-    scripts/chaos.py --only 1234567          # one of them again; --keep leaves its folder
+    scripts/chaos/chaos.py --runs 40 --seed 1    # 40 jobs; a failure prints what repeats it
+    scripts/chaos/chaos.py --only 1234567        # one of them again; --keep leaves its folder
 
 A job has 2 to 6 ranks with transfers, streams and checkpoints, several at once. Two thirds of the
 jobs run under mpirun, over TCP, shared memory or `direct`. The others are worlds, over `direct`,
@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "nodes"))
 sys.dont_write_bytecode = True
 import chaos_jobs  # noqa: E402  (beside this file)
 from chaos_judge import LIMIT_S, Judge, Outcome, judge_second  # noqa: E402
@@ -39,7 +39,7 @@ def main():
         counts["runs of jobs"] += 1
         for problem in outcome.problems:
             counts[f"failed, {problem.split(':')[0]}"] += 1
-        again = f"scripts/chaos.py --only {outcome.seed} --wire {outcome.job['wire']}"
+        again = f"scripts/chaos/chaos.py --only {outcome.seed} --wire {outcome.job['wire']}"
         return outcome.problems, counts, again
     return run_all(arguments, "job", run_one)
 

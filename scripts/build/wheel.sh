@@ -14,10 +14,10 @@
 #   What is built on Debian 12 runs where glibc is 2.36 at least. python/pyproject.toml has what
 #   cibuildwheel takes for older systems.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-. scripts/usage.sh
-show_usage "scripts/${0##*/}" "$@"
+. scripts/build/usage.sh
+show_usage "scripts/build/${0##*/}" "$@"
 
 fail() { echo "wheel.sh: $*" >&2; exit 1; }
 out=build/wheel

@@ -20,7 +20,7 @@ sys.dont_write_bytecode = True
 import two_hosts  # noqa: E402  (beside this file)
 from two_jobs_stage import Failure, Stage  # noqa: E402
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 TENSORS = "4,512,512"
 # Time enough for all that is shown: versions go on meanwhile.
 VERSIONS, PAUSE_MS = 100, 200
