@@ -90,15 +90,6 @@ if(TARGET sluice_baselines)
     DEPS layout_oracle sluice_baselines sluice::sluice sluice::mpi absl::strings)
 endif()
 
-# What `scripts/measure/compare.py peers` compares with.
-if(TARGET mpi_peer)
-  add_test(NAME peers
-    COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/mpi_tests/peers_test.py
-            ${PROJECT_SOURCE_DIR}/scripts/mpirun.sh $<TARGET_FILE:mpi_peer>
-            $<TARGET_FILE:memcpy_peer>)
-  set_tests_properties(peers PROPERTIES LABELS mpi)
-endif()
-
 # Two nodes that are namespaces of this machine; only root may make them.
 if(TARGET sluice-bench AND SLUICE_OPEN_MPI)
   add_executable(two_nodes_rank two_nodes_rank.cc)
