@@ -15,6 +15,13 @@ import job_limit  # noqa: E402  (of scripts/nodes)
 PATIENCE = ["--timeout-s", "200"]
 PATIENT = ("reshard", "stream", "checkpoint", "doctor")
 
+
+def run_tests(tests, *arguments):
+    for test in tests:
+        test(*arguments)
+        print(f"ok {test.__name__}", flush=True)
+
+
 class BenchRun:
     """`mpirun`: the wrapper script; `program`: sluice-bench."""
 
@@ -51,6 +58,12 @@ class BenchRun:
             with open(results_file, encoding="utf-8") as file:
                 results = json.load(file)
         return done.returncode, done.stdout, results
+
+    def passes(self, world, args, **how):
+        """(output, results) of a run that has to end well."""
+        code, output, results = self.run(world, args, **how)
+        assert code == 0, (args, output)
+        return output, results
 
     def patient(self, args):
         """The arguments as words, with a long limit of silence if they have none."""

@@ -10,7 +10,7 @@ import pathlib
 import subprocess
 import sys
 
-from bench_run import job_limit
+from bench_run import job_limit, run_tests
 from reshard_run import Bench
 
 COMPARE = pathlib.Path(__file__).resolve().parent.parent / "scripts/measure/compare.py"
@@ -41,8 +41,7 @@ def tables_say_whose_memory(bench):
             (["--memory", "shared", "--format", "osu"], "shared",
              "in memory that Sluice allocated"),
             (["--csv"], "private", "in your own memory")):
-        code, output, results = bench.run(4, INLINE + words)
-        assert code == 0, output
+        output, results = bench.passes(4, INLINE + words)
         assert results["config"]["memory"] == memory, results["config"]
         heads = [row for row in output.splitlines() if row.startswith("# sluice-bench reshard ")]
         assert len(heads) == 1 and heads[0].endswith(line), output
@@ -51,9 +50,8 @@ def tables_say_whose_memory(bench):
 def every_way_keeps_its_name(bench):
     names = ["isend-packed", "memcpy", "memcpy-own", "bound"]
     for memory in ("private", "shared"):
-        code, output, results = bench.run(
+        output, results = bench.passes(
             4, INLINE + ["--memory", memory, "--baseline", ",".join(names)])
-        assert code == 0, output
         theirs = results["results"][0]["baselines"]
         assert list(theirs) == names, theirs
         assert all(b["wrong"] == 0 and b["time_us"] > 0 for b in theirs.values()), theirs
@@ -151,12 +149,9 @@ def what_is_wrong_ends_the_script(bench):
 
 
 def main():
-    bench = Bench(sys.argv[1], sys.argv[2])
-    for test in (tables_say_whose_memory, every_way_keeps_its_name, the_best_of_mpi_is_found,
-                 a_budget_is_priced, models_are_priced_joined_and_apart,
-                 what_is_wrong_ends_the_script):
-        test(bench)
-        print(f"ok {test.__name__}", flush=True)
+    run_tests((tables_say_whose_memory, every_way_keeps_its_name, the_best_of_mpi_is_found,
+              a_budget_is_priced, models_are_priced_joined_and_apart,
+              what_is_wrong_ends_the_script), Bench(sys.argv[1], sys.argv[2]))
 
 
 if __name__ == "__main__":

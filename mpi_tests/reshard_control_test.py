@@ -6,6 +6,7 @@
 import csv
 import sys
 
+from bench_run import run_tests
 from few import few
 from reshard_oracle import expected_targets
 from reshard_run import Bench
@@ -65,9 +66,8 @@ def every_fill_checks(bench):
 
 
 def presets_have_their_payload(bench):
-    code, output, results = bench.run(
+    output, results = bench.passes(
         16, ["--preset", "etha-4-no_partial", "--shape", "64,32", "--tensors", "3", "-n", "1"])
-    assert code == 0, output
     result = results["results"][0]
     # The target mesh (1,1,4,2) shards dimension 0 over all 8 ranks: each element arrives once.
     assert result["payload_bytes"] == 3 * 64 * 32 * 4, result
@@ -75,11 +75,10 @@ def presets_have_their_payload(bench):
 
 
 def sweeps_have_a_row_per_size(bench):
-    code, output, results = bench.run(
+    output, results = bench.passes(
         4, ["--shape", "64,256", "--dtype", "f32", "--src-mesh", "2,2", "--src-ranks", "0-3",
             "--src-placements", "R,S(0)", "--dst-mesh", "4", "--dst-ranks", "3,2,1,0",
             "--dst-placements", "S(1)", "-b", "64K", "-e", "1M", "-f", "4", "-n", "1"])
-    assert code == 0, output
     assert [r["case"] for r in results["results"]] == [
         "inline/65536", "inline/262144", "inline/1048576"], results
     rows = [line for line in output.splitlines() if "inline/" in line]
@@ -89,9 +88,8 @@ def sweeps_have_a_row_per_size(bench):
 
 def the_busiest_port_and_csv(bench):
     """Of an all-gather of two, each sends and gets half of the tensor."""
-    code, output, results = bench.run(
+    output, results = bench.passes(
         2, ["--shape", "64,256", "--src", "2:S(0)", "--dst", "2:R", "-n", "1", "--csv"])
-    assert code == 0, output
     lines = [line for line in output.splitlines() if not line.startswith("#")]
     [row] = csv.DictReader(lines)
     result = results["results"][0]
@@ -109,10 +107,9 @@ def the_busiest_port_and_csv(bench):
 def collectives_have_mpi_beside_them(bench):
     for name in ("all-gather", "reduce-scatter", "all-reduce", "all-to-all", "broadcast", "scatter",
                  "gather"):
-        code, output, results = bench.run(
+        output, results = bench.passes(
             4, ["--collective", name, "--ranks", "3", "-b", "36K", "-n", "2", "--baseline",
                 "mpi-collective"])
-        assert code == 0, output
         [result] = results["results"]
         assert result["case"] == f"{name}/36864" and result["tensor_bytes"] == 36864, result
         theirs = result["baselines"]["mpi-collective"]
@@ -130,9 +127,8 @@ def presets_are_listed(bench):
 
 def budgets_are_compared_in_one_run(bench):
     file = bench.write("control.json", dict(CASE, shape=[960, 500]))
-    code, output, results = bench.run(
+    output, results = bench.passes(
         3, ["--cases", file, "-n", "3", "--bucket-bytes", "4K", "--compare-budgets", "0,2"])
-    assert code == 0, output
     free, tight = results["results"]
     assert free["limit"]["buckets"] == 0 and tight["limit"] == {"buckets": 2, "bytes": 8192}
     assert tight["peak"]["buckets"] == 2 < free["peak"]["buckets"], results["results"]
@@ -144,8 +140,7 @@ def flags_have_one_vocabulary(bench):
     words = ["--cases", file, "--iters", "2", "--check", "sample", "--timeout-s", "299.5",
              "--bucket-bytes", "auto", "--max-in-flight", "auto", "--budget-bytes", "auto",
              "--ranks-per-node", "auto", "--progress-thread", "0", "--fingerprint"]
-    code, output, results = bench.run(3, words)
-    assert code == 0, output
+    output, results = bench.passes(3, words)
     config = results["config"]
     assert (config["timeout_s"], config["check"], config["iters"]) == (299.5, 2, 2), config
     assert config["fingerprint"] is True and config["progress_thread"] == 0, config
@@ -162,8 +157,7 @@ def plans_are_compared_in_one_run(bench):
                 target={"mesh": [2], "ranks": [2, 3], "placements": ["R"]})
     file = bench.write("plans.json", case)
     flags = ["--cases", file, "-n", "3", "--ranks-per-node", "2"]
-    code, output, results = bench.run(4, flags + ["--compare-plans", "relay,naive"])
-    assert code == 0, output
+    output, results = bench.passes(4, flags + ["--compare-plans", "relay,naive"])
     assert [(r["case"], r["plan"]) for r in results["results"]] == [
         ("control/relay", "relay"), ("control/naive", "naive")], results
     relay, naive = results["results"]
@@ -182,9 +176,8 @@ def joining_is_compared_in_one_run(bench):
     # 4 x 2 pairs of ranks, and a chunk of each tensor for each pair.
     flags = ["--shape", "64,96", "--tensors", "10", "--src", "4:S(0)", "--dst", "2@4-5:S(1)",
              "-n", "2"]
-    code, output, results = bench.run(
+    output, results = bench.passes(
         6, flags + ["--compare-coalesce", "on,off", "--compare-budgets", "0,1,8"])
-    assert code == 0, output
     assert results["config"]["coalesce"] is True, results["config"]
     assert results["config"]["compare_coalesce"] == ["on", "off"], results["config"]
     assert [(r["case"], r["coalesce"], r["buckets"]) for r in results["results"]] == [
@@ -206,10 +199,9 @@ def joining_is_compared_in_one_run(bench):
 
 def knobs_are_compared_in_one_run(bench):
     file = bench.write("control.json", dict(CASE, shape=[960, 500]))
-    code, output, results = bench.run(
+    output, results = bench.passes(
         3, ["--cases", file, "-n", "3", "--compare-bucket-bytes", "auto,4K,1M",
             "--compare-max-in-flight", "auto, 1"])
-    assert code == 0, output
     assert results["config"]["compare_bucket_bytes"] == [0, 4096, 1 << 20]
     assert results["config"]["compare_max_in_flight"] == [0, 1]
     assert [r["case"] for r in results["results"]] == [
@@ -240,10 +232,9 @@ def automatic_is_the_default(bench):
 
 def baselines_are_compared_with_every_budget(bench):
     file = bench.write("control.json", dict(CASE, shape=[960, 500]))
-    code, output, results = bench.run(
+    output, results = bench.passes(
         3, ["--cases", file, "-n", "3", "--compare-budgets", "0,2", "--bucket-bytes", "4K",
             "--baseline", "isend, gather-broadcast"])
-    assert code == 0, output
     assert results["config"]["baselines"] == ["isend", "gather-broadcast"]
     free, tight = results["results"]
     for result in (free, tight):
@@ -260,9 +251,8 @@ def a_baseline_that_cannot_says_why(bench):
     # Every other row: not a box.
     case = dict(CASE, target={"mesh": [2], "ranks": [0, 1], "placements": ["SS(0,8)"]})
     file = bench.write("strided.json", case)
-    code, output, results = bench.run(
+    output, results = bench.passes(
         3, ["--cases", file, "-n", "1", "--baseline", "alltoallw,serial"])
-    assert code == 0, output
     result = results["results"][0]
     assert result["baselines"]["alltoallw"] is None, result
     assert "box" in result["baseline_reasons"]["alltoallw"], result
@@ -270,12 +260,11 @@ def a_baseline_that_cannot_says_why(bench):
 
 
 def osu_view_has_three_columns_and_the_case(bench):
-    code, output, results = bench.run(
+    output, results = bench.passes(
         4, ["--shape", "64,256", "--tensors", "3", "--src-mesh", "2", "--src-ranks", "0-1",
             "--src-placements", "S(0)", "--dst-mesh", "2", "--dst-ranks", "2-3",
             "--dst-placements", "S(1)", "-b", "16K", "-e", "64K", "-i", "48K", "-n", "3",
             "--baseline", "isend", "--format", "osu"])
-    assert code == 0, output
     header = [line for line in output.splitlines() if line.startswith("# Size ")]
     assert [h.split()[1:] for h in header] == [["Size", "MB/s", "Messages/s", "Case"]], output
     lines = output.splitlines()
@@ -291,19 +280,15 @@ def osu_view_has_three_columns_and_the_case(bench):
 
 
 def main():
-    bench = Bench(sys.argv[1], sys.argv[2])
-    for test in (damage_is_counted, damage_is_counted_without_check, *few((
-                 nothing_to_damage_is_an_error, every_fill_checks,
-                 good_cases_run_beside_bad_ones, presets_have_their_payload,
-                 flags_have_one_vocabulary, the_busiest_port_and_csv, presets_are_listed,
-                 collectives_have_mpi_beside_them,
-                 sweeps_have_a_row_per_size, budgets_are_compared_in_one_run,
-                 plans_are_compared_in_one_run, joining_is_compared_in_one_run,
-                 knobs_are_compared_in_one_run,
-                 automatic_is_the_default, baselines_are_compared_with_every_budget,
-                 a_baseline_that_cannot_says_why, osu_view_has_three_columns_and_the_case))):
-        test(bench)
-        print(f"ok {test.__name__}")
+    run_tests((damage_is_counted, damage_is_counted_without_check, *few((
+              nothing_to_damage_is_an_error, every_fill_checks, good_cases_run_beside_bad_ones,
+              presets_have_their_payload, flags_have_one_vocabulary, the_busiest_port_and_csv,
+              presets_are_listed, collectives_have_mpi_beside_them, sweeps_have_a_row_per_size,
+              budgets_are_compared_in_one_run, plans_are_compared_in_one_run,
+              joining_is_compared_in_one_run, knobs_are_compared_in_one_run,
+              automatic_is_the_default, baselines_are_compared_with_every_budget,
+              a_baseline_that_cannot_says_why, osu_view_has_three_columns_and_the_case))),
+              Bench(sys.argv[1], sys.argv[2]))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 import itertools
 import sys
 
+from bench_run import run_tests
 from few import few
 from reshard_run import Bench
 
@@ -43,18 +44,16 @@ def every_wire_keeps_to_the_budget(bench):
 
 
 def without_a_budget_it_is_the_slots_that_channels_fill(bench):
-    code, output, results = bench.run(
+    output, results = bench.passes(
         WORLD, FLAGS + WHOLE + ["--bucket-bytes", "64K", "--budget-buckets", "0",
                                 "--budget-bytes", "0", "--transport", "mpi"])
-    assert code == 0, output
     result = results["results"][0]
     slots = result["peak_without_budget"]["buckets"] * (64 << 10)
     assert result["memory"]["allowed_bytes"] == slots + BESIDE_STAGING, result
     # Huge pages of staging, and slots that have had the largest bucket in turns, are no fault.
-    code, output, _ = bench.run(
+    output, _ = bench.passes(
         WORLD, ["--shape", "600,2", "--tensors", "40", "--src", "4:S(0)", "--dst", "4:S(1)",
                 "--compare-coalesce", "on,off", "--compare-budgets", "0,2"])
-    assert code == 0, output
 
 
 def growth_is_found(bench):
@@ -69,16 +68,14 @@ def growth_is_found(bench):
         message = f"the resident memory of rank {memory['rank']} grew by "
         assert message in results["errors"][0]["message"], results["errors"]
         assert message in output and "FAILED" in output, output
-        code, output, results = bench.run(WORLD, small + more + ["--grow", "2M"])
-        assert code == 0, output
+        output, results = bench.passes(WORLD, small + more + ["--grow", "2M"])
         assert results["results"][0]["memory"]["growth_bytes"] >= 2 << 20, results
 
 
 def every_lane_has_its_own(bench):
-    code, output, results = bench.run(
+    output, results = bench.passes(
         WORLD, FLAGS + WHOLE + ["--compare-budgets", "1,8", "--compare-transports", "direct,mpi",
                                 "--bucket-bytes", "128K", "--baseline", "isend"])
-    assert code == 0, output
     assert len(results["results"]) == 4, output
     for result in results["results"]:
         check_memory(result)
@@ -87,12 +84,8 @@ def every_lane_has_its_own(bench):
 
 
 def main():
-    bench = Bench(sys.argv[1], sys.argv[2])
-    for test in (every_wire_keeps_to_the_budget,
-                 without_a_budget_it_is_the_slots_that_channels_fill, growth_is_found,
-                 every_lane_has_its_own):
-        test(bench)
-        print(f"ok {test.__name__}", flush=True)
+    run_tests((every_wire_keeps_to_the_budget, without_a_budget_it_is_the_slots_that_channels_fill,
+              growth_is_found, every_lane_has_its_own), Bench(sys.argv[1], sys.argv[2]))
 
 
 if __name__ == "__main__":

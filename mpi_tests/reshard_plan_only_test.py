@@ -5,6 +5,7 @@
 """
 import sys
 
+from bench_run import run_tests
 from reshard_run import Bench
 
 RANKS_PER_NODE = 8
@@ -50,10 +51,9 @@ def naive_plans_cross_once_for_each_replica(bench):
     # Replicas on the target's node; they hold all of the tensors that the sources hold.
     for preset, replicas in (("etha-1-no_partial", 8), ("etha-3-no_partial", 8),
                              ("etha-2-no_partial", 2), ("etha-4-no_partial", 1)):
-        code, output, results = bench.run(
+        output, results = bench.passes(
             0, ["--plan-only", "--preset", preset, "--shape", "512,256", "--ranks-per-node", "8",
                 "--compare-plans", "relay,naive"])
-        assert code == 0, output
         relay, naive = results["results"]
         assert (relay["case"], naive["case"]) == (f"{preset}/relay", f"{preset}/naive"), results
         assert (relay["plan"], naive["plan"]) == ("relay", "naive"), results
@@ -70,8 +70,7 @@ def naive_plans_cross_once_for_each_replica(bench):
 def without_joining_each_chunk_is_a_bucket(bench):
     flags = ["--plan-only", "--shape", "64,96", "--tensors", "10", "--src", "4:S(0)", "--dst",
              "2@4-5:S(1)"]
-    code, output, results = bench.run(0, flags + ["--compare-coalesce", "on,off"])
-    assert code == 0, output
+    output, results = bench.passes(0, flags + ["--compare-coalesce", "on,off"])
     joined, apart = results["results"]
     assert (joined["case"], apart["case"]) == ("inline/coalesce", "inline/no-coalesce"), results
     assert (joined["coalesce"], apart["coalesce"]) == (True, False), results
@@ -93,8 +92,7 @@ def one_process_prints_for_all(bench):
 
 
 def on_one_node_nothing_crosses(bench):
-    code, output, results = bench.run(0, ["--plan-only", "--preset", "etha-3-no_partial"])
-    assert code == 0, output
+    output, results = bench.passes(0, ["--plan-only", "--preset", "etha-3-no_partial"])
     [plan] = results["results"]
     assert plan["node_bytes"] == 0 and plan["node_bytes_ratio"] == 1, plan
     assert plan["busiest_src_ratio"] == plan["busiest_dst_ratio"] == 1, plan
@@ -108,8 +106,7 @@ def boxes_on_both_sides(bench):
         case[side] = {"boxes": [{"rank": rank, "parts": [{"offset": [at, 0], "shape": [rows, 2]}]}
                                 for rank, at, rows in parts]}
     file = bench.write("boxes.json", {"cases": [case]})
-    code, output, results = bench.run(0, ["--plan-only", "--cases", file])
-    assert code == 0, output
+    output, results = bench.passes(0, ["--plan-only", "--cases", file])
     assert results["results"][0]["routes"] == [{"src": 0, "dst": 5, "bytes": 32, "hop": 1},
                                                {"src": 3, "dst": 5, "bytes": 24, "hop": 1}], results
 
@@ -139,13 +136,10 @@ def ids_are_shown_on_one_line(bench):
 
 
 def main():
-    bench = Bench(sys.argv[1], sys.argv[2])
-    for test in (figures_are_those_of_the_routes, naive_plans_cross_once_for_each_replica,
-                 without_joining_each_chunk_is_a_bucket, one_process_prints_for_all,
-                 on_one_node_nothing_crosses, boxes_on_both_sides, errors_are_named,
-                 ids_are_shown_on_one_line):
-        test(bench)
-        print(f"ok {test.__name__}")
+    run_tests((figures_are_those_of_the_routes, naive_plans_cross_once_for_each_replica,
+              without_joining_each_chunk_is_a_bucket, one_process_prints_for_all,
+              on_one_node_nothing_crosses, boxes_on_both_sides, errors_are_named,
+              ids_are_shown_on_one_line), Bench(sys.argv[1], sys.argv[2]))
 
 
 if __name__ == "__main__":

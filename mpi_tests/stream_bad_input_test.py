@@ -8,6 +8,7 @@ import functools
 import pathlib
 import sys
 
+from bench_run import run_tests
 from few import few
 from stream_run import Bench, check_keys
 from together import together
@@ -169,11 +170,9 @@ def a_wait_without_end(bench):
 
 
 def main():
-    bench = Bench(sys.argv[1], sys.argv[2])
-    for test in (bad_flags, other_ranks_are_named, unwritable_results, damage_is_counted,
-                 storage_that_fails, objects_that_are_gone, a_wait_without_end):
-        test(bench)
-        print(f"ok {test.__name__}", flush=True)
+    run_tests((bad_flags, other_ranks_are_named, unwritable_results, damage_is_counted,
+              storage_that_fails, objects_that_are_gone, a_wait_without_end), Bench(sys.argv[1],
+              sys.argv[2]))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree
 
-from bench_run import job_limit
+from bench_run import job_limit, run_tests
 from few import few
 from stream_run import Bench, check_memory
 
@@ -115,8 +115,7 @@ def waves_and_warm(bench):
 
 def a_table_of_separated_values(bench):
     source = ["--source", "buffered:" + bench.path("npy"), "--fill-seed", "3", "--csv"]
-    code, output, results = bench.run(0, source + ["--baseline", "serial"])
-    assert code == 0, output
+    output, results = bench.passes(0, source + ["--baseline", "serial"])
     rows = list(csv.DictReader(line for line in output.splitlines() if not line.startswith("#")))
     assert [row["mode"] for row in rows] == ["sluice", "serial"], output
     for row, result in zip(rows, results["results"]):
@@ -175,8 +174,7 @@ def slow_reads_are_hedged(bench):
 def a_cursor_goes_on(bench):
     source = ["--source", "buffered:" + bench.path("npy"), "--fill-seed", "3", "--shuffle",
               "--seed", "8", "--share", "deal"]
-    code, output, results = bench.run(2, source + ["--stop-items", "7"])
-    assert code == 0, output
+    output, results = bench.passes(2, source + ["--stop-items", "7"])
     cursor = results["results"][0]["cursor"]
     assert results["results"][0]["items"] == 14, results
     for world in (0, 2, 3):
@@ -191,8 +189,7 @@ def memory_keeps_to_the_budget_when_consumers_stop(bench):
     for btl, (piece, budget) in few(itertools.product(("self,tcp", "self,vader"), pieces)):
         args = ["--source", "buffered:" + bench.path("large"), "--piece-bytes", piece,
                 "--budget-bytes", budget, "--stop-items", "60"]
-        code, output, results = bench.run(WORLD, args, mca={"btl": btl})
-        assert code == 0, output
+        output, results = bench.passes(WORLD, args, mca={"btl": btl})
         assert results["results"][0]["items"] == 60 * WORLD, results
         check_memory(results["results"][0])
 
@@ -235,8 +232,7 @@ def traces_are_written(bench):
     a_trace_is_drawn(bench, trace)
     source = ["--source", "buffered:" + bench.path("npy"), "--fill-seed", "3", "--trace", trace]
     for more, kept, left_out in (([], 5, True), (["--trace-epochs", "-1"], 7, False)):
-        code, output, results = bench.run(0, source + ["--epochs", "7"] + more)
-        assert code == 0, output
+        output, results = bench.passes(0, source + ["--epochs", "7"] + more)
         said = results["trace"]
         assert said["file"] == trace and said["epochs"] == kept, said
         assert said["bytes"] == pathlib.Path(trace).stat().st_size, said
@@ -323,17 +319,13 @@ def a_trace_is_drawn(bench, trace):
 
 
 def main():
-    bench = Bench(sys.argv[1], sys.argv[2])
-    for test in (every_format_with_one_rank_and_three, every_kind_of_source,
-                 each_byte_is_read_once_or_each_rank_gets_its_own, options_of_delivery, *few((
-                 a_generator_keeps_its_order, faults_that_pass_are_tried_again,
-                 slow_reads_are_hedged, a_cursor_goes_on,
-                 memory_keeps_to_the_budget_when_consumers_stop, growth_of_memory_is_found,
-                 what_is_copied_is_counted,
-                 traces_are_written, blocks_are_shuffled_and_reads_stay_long,
-                 a_device_is_emulated, waves_and_warm, a_table_of_separated_values))):
-        test(bench)
-        print(f"ok {test.__name__}", flush=True)
+    run_tests((every_format_with_one_rank_and_three, every_kind_of_source,
+              each_byte_is_read_once_or_each_rank_gets_its_own, options_of_delivery, *few((
+              a_generator_keeps_its_order, faults_that_pass_are_tried_again, slow_reads_are_hedged,
+              a_cursor_goes_on, memory_keeps_to_the_budget_when_consumers_stop,
+              growth_of_memory_is_found, what_is_copied_is_counted, traces_are_written,
+              blocks_are_shuffled_and_reads_stay_long, a_device_is_emulated, waves_and_warm,
+              a_table_of_separated_values))), Bench(sys.argv[1], sys.argv[2]))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from bench_run import job_limit
+from bench_run import job_limit, run_tests
 
 RANKS = 4  # of each node
 SKIPPED = 77
@@ -133,11 +133,9 @@ def main():
         print(output)
         return SKIPPED
     assert code == 0, output
-    for test in (mpi_and_shared_memory_find_two_nodes, the_program_s_code_comes_back,
-                 the_link_counts_what_the_plan_sends, plans_are_compared_by_what_crosses,
-                 nothing_outlives_it):
-        test(*sys.argv[1:4])
-        print(f"ok {test.__name__}", flush=True)
+    run_tests((mpi_and_shared_memory_find_two_nodes, the_program_s_code_comes_back,
+              the_link_counts_what_the_plan_sends, plans_are_compared_by_what_crosses,
+              nothing_outlives_it), *sys.argv[1:4])
     return 0
 
 
