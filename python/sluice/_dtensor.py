@@ -5,14 +5,14 @@ A DTensor names ranks of the job. `rank_of` says which ranks of the session thes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 from ._errors import InvalidSpec, Unsupported
 from ._layouts import (PARTIAL_OPS, Layout, Partial, Placement, Replicate, Shard, StridedShard,
-                       length_of, unravel)
+                       check_extents, unravel)
 from ._memory import settled
 
 RankOf = Callable[[int], int]
@@ -49,11 +49,11 @@ def read(obj: Any, name: str, rank: int, rank_of: RankOf | None = None) -> Read:
             raise InvalidSpec(f"a mesh of {len(sizes)} dimensions has {len(placements)} placements")
         readings = _readings(obj, sizes, placements)
         layouts = [Layout.over(sizes, ranks, *reading) for reading in readings]
-        coordinate = layouts[0].coordinate(rank)
-        local = _local(obj) if coordinate is not None else None
+        check_extents(name, shape, ranks)
+        local = _local(obj) if rank in ranks else None
         layout = layouts[0]
         if len(layouts) > 1:
-            layout = _choose(layouts, shape, coordinate, local)
+            layout = _choose(layouts, shape, rank, local)
         elif local is not None:
             expected = layout.local_shape(shape, rank)
             if not _alike(tuple(local.shape), expected):
@@ -175,18 +175,16 @@ def _decode(sizes: tuple[int, ...], placements: tuple[Placement, ...]) -> _Readi
     return plain, _merge(list(chains.values()), len(sizes))
 
 
-def _choose(layouts: list[Layout], shape: tuple[int, ...], coordinate: tuple[int, ...] | None,
-            local: Any) -> Layout:
+def _choose(layouts: list[Layout], shape: tuple[int, ...], rank: int, local: Any) -> Layout:
     """PyTorch's reading, if the local shapes of all ranks together would tell another one.
 
     The decision depends on what all ranks know alike. Then each rank looks at its own shape.
     """
     by_order, literal = layouts
     differ, tell = False, False
-    for at in _coordinates(by_order):
-        one, other = by_order.ranges_at(shape, at), literal.ranges_at(shape, at)
-        if one != other:
-            sizes = [tuple(length_of(ranges) for ranges in reading) for reading in (one, other)]
+    for each in _ranks_that_differ(by_order):
+        if by_order.owned_ranges(shape, each) != literal.owned_ranges(shape, each):
+            sizes = [layout.local_shape(shape, each) for layout in layouts]
             differ = differ or prod(sizes[0]) + prod(sizes[1]) > 0
             tell = not _alike(*sizes)
             if tell:
@@ -196,9 +194,8 @@ def _choose(layouts: list[Layout], shape: tuple[int, ...], coordinate: tuple[int
         raise InvalidSpec(f"shape {list(shape)} does not divide, and its strided shards can be "
                           f"read as {texts}: the local shapes are equal and the elements are not. "
                           "Give a sluice.Tensor with the layout that is meant")
-    if local is not None and coordinate is not None:
-        expected = [tuple(length_of(ranges) for ranges in layout.ranges_at(shape, coordinate))
-                    for layout in layouts]
+    if local is not None:
+        expected = [layout.local_shape(shape, rank) for layout in layouts]
         if not _alike(tuple(local.shape), expected[0]):
             raise InvalidSpec(f"shape {list(shape)} does not divide, and its strided shards can be "
                               f"read as {texts}. The local tensor has shape {list(local.shape)}, "
@@ -207,12 +204,11 @@ def _choose(layouts: list[Layout], shape: tuple[int, ...], coordinate: tuple[int
     return by_order
 
 
-def _coordinates(layout: Layout) -> Iterator[tuple[int, ...]]:
-    """One for each set of elements: 0 along mesh dimensions that do not cut."""
+def _ranks_that_differ(layout: Layout) -> list[int]:
+    """One for each set of elements: at 0 along mesh dimensions that do not cut."""
     cuts = [isinstance(one, (Shard, StridedShard)) for one in layout.placements]
-    sizes = [size if cut else 1 for size, cut in zip(layout.sizes, cuts)]
-    for position in range(prod(sizes)):
-        yield unravel(position, sizes)
+    return [rank for position, rank in enumerate(layout.ranks)
+            if not any(at and not cut for at, cut in zip(unravel(position, layout.sizes), cuts))]
 
 
 def _alike(one: tuple[int, ...], other: tuple[int, ...]) -> bool:

@@ -36,13 +36,12 @@ class Ballot:
         target = (name, (size,), "i64", _sluice.Layout([size], ranks, ["R"]), all_view, None,
                   self._all)
         self._rank = rank
-        self._connection = native.connect([source], [target], {}, False, False, 0, None)
+        self._connection = native.connect([source], [target], priority=0)
 
     def vote(self, number: int) -> list[int]:
         """Collective; blocks. The numbers of all ranks, by rank."""
         self._own[0] = number
-        run = self._connection.start(None, False, False, None)
-        run.wait(None)
+        self._connection.start().wait()
         return list(self._all)
 
 
@@ -142,8 +141,8 @@ class Group:
         ]
         if not targets:
             return [b""] * native.size
-        connection = native.connect(sources, targets, {}, False, False, 0, None)
-        connection.start(None, False, False, None).wait(None)
+        connection = native.connect(sources, targets, priority=0)
+        connection.start().wait()
         connection.drop()
         return [buffer.raw[:n] for buffer, n in zip(buffers, sizes)]
 

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Union
 
 from ._dtypes import dtype_name
 from ._errors import InvalidSpec, Unsupported
+from ._options import INT64_MAX
 
 if TYPE_CHECKING:
     from . import _sluice
 
-#: Tensors have 1 to this many dimensions.
-DIMS_MAX = 8
+_DIMS_MAX = 8
+_RANK_MAX = (1 << 31) - 1
 
 PARTIAL_OPS = ("sum", "avg", "max", "min", "product")
 
@@ -93,55 +94,6 @@ def parse_placements(text: str) -> tuple[Placement, ...]:
     if text.rstrip().endswith(","):
         raise InvalidSpec(f"placements {text!r} end with a comma")
     return tuple(placements)
-
-
-def chunk(length: int, parts: int, part: int) -> tuple[int, int]:
-    """The positions of part `part` of torch.chunk, of which later parts may be short or empty."""
-    step = -(-length // parts)
-    return min(part * step, length), min((part + 1) * step, length)
-
-
-def _cut(ranges: Ranges, begin: int, end: int) -> Ranges:
-    """What lies at positions begin..end of the indices of `ranges`."""
-    taken: Ranges = []
-    at = 0
-    for first, last in ranges:
-        low, high = max(begin - at, 0), min(end - at, last - first)
-        if low < high:
-            _append(taken, first + low, first + high)
-        at += last - first
-    return taken
-
-
-def _append(ranges: Ranges, first: int, last: int) -> None:
-    if ranges and ranges[-1][1] == first:
-        ranges[-1] = (ranges[-1][0], last)
-    else:
-        ranges.append((first, last))
-
-
-def length_of(ranges: Ranges) -> int:
-    return sum(last - first for first, last in ranges)
-
-
-def owned_along(length: int, cuts: Iterable[tuple[int, int, int]]) -> Ranges:
-    """The indices of 0..length that are left after `cuts`: (split factor, parts, part) of each."""
-    ranges: Ranges = [(0, length)] if length else []
-    for split, parts, part in cuts:
-        have = length_of(ranges)
-        if split == 1:
-            ranges = _cut(ranges, *chunk(have, parts, part))
-            continue
-        kept: Ranges = []
-        for piece in range(split):
-            begin, end = chunk(have, split, piece)
-            low, high = chunk(end - begin, parts, part)
-            for first, last in _cut(ranges, begin + low, begin + high):
-                _append(kept, first, last)
-            if end == have:
-                break
-        ranges = kept
-    return ranges
 
 
 class Layout:
@@ -237,33 +189,19 @@ class Layout:
 
     def owned_ranges(self, shape: Sequence[int], rank: int) -> list[Ranges]:
         """The half-open ranges of global indices that `rank` owns along each dimension."""
-        coordinate = self.coordinate(rank)
-        if coordinate is None:
-            return [[] for _ in shape]
-        return self.ranges_at(shape, coordinate)
-
-    def ranges_at(self, shape: Sequence[int], coordinate: Sequence[int]) -> list[Ranges]:
-        """The same of the rank at a coordinate of the mesh."""
-        cuts: list[list[tuple[int, int, int]]] = [[] for _ in shape]
-        for dim in self._order or range(len(self._sizes)):
-            placement = self._placements[dim]
-            if isinstance(placement, (Shard, StridedShard)):
-                _with_dims(placement, len(shape))
-                split = placement.split_factor if isinstance(placement, StridedShard) else 1
-                cuts[placement.dim].append((split, self._sizes[dim], coordinate[dim]))
-        return [owned_along(length, own) for length, own in zip(shape, cuts)]
+        return self.native().owned_ranges(shape, rank) if shape else []
 
     def local_shape(self, shape: Sequence[int], rank: int) -> tuple[int, ...]:
         """Of the dense local tensor of `rank`; all 0 where it is not in the mesh."""
-        return tuple(length_of(ranges) for ranges in self.owned_ranges(shape, rank))
+        return self.native().local_shape(shape, rank) if shape else ()
 
     def native(self) -> _sluice.Layout:
         """The extension's object for it. Errors are the extension's."""
         if self._native is None:
             from . import _sluice  # not where this module is imported: it needs no extension
-            self._native = _sluice.Layout(list(self._sizes), list(self._ranks),
-                                          [str(placement) for placement in self._placements],
-                                          list(self._order))
+            self._native = _sluice.Layout(sizes=list(self._sizes), ranks=list(self._ranks),
+                                          placements=list(map(str, self._placements)),
+                                          order=list(self._order))
         return self._native
 
     def _key(self) -> tuple[Any, ...]:
@@ -288,6 +226,19 @@ class Layout:
         order = f", order={self._order}" if self._order else ""
         return (f"Layout({_nested(self._sizes, self._ranks)}, "
                 f"\"{','.join(map(str, self._placements))}\"{order})")
+
+
+def check_extents(name: str, shape: Sequence[int], ranks: Sequence[int] = ()) -> None:
+    """What the extension cannot even read, it could not tell the other ranks."""
+    if len(shape) > _DIMS_MAX:
+        raise Unsupported(f"tensor '{name}' has {len(shape)} dimensions; there may be "
+                          f"{_DIMS_MAX}", tensor=name)
+    if max(shape, default=0) > INT64_MAX:
+        raise InvalidSpec(f"tensor '{name}' has shape {list(shape)}, which 64 bits do not hold",
+                          tensor=name)
+    if max(ranks, default=0) > _RANK_MAX:
+        raise InvalidSpec(f"tensor '{name}' has a mesh with {max(ranks)} in it, which is no rank",
+                          tensor=name)
 
 
 def unravel(position: int, sizes: Sequence[int]) -> tuple[int, ...]:

@@ -9,16 +9,15 @@ from typing import Any, Optional, Union
 
 from . import _dtensor, _prints
 from ._dtypes import dtype_name
-from ._errors import InvalidSpec, Unsupported
-from ._layouts import DIMS_MAX, Box, Boxes, Layout, Tensor
+from ._errors import InvalidSpec
+from ._layouts import Box, Boxes, Layout, Tensor, check_extents
 from ._memory import CPU, Described, View, describe, element_count, is_tensor
-from ._options import INT64_MAX, is_utf8
+from ._options import is_utf8
 
 SRC = "src"
 DST = "dst"
 
 _WINDOW_MAX = 65535  # kMaxWindow of sluice/transfer.h
-_RANK_MAX = (1 << 31) - 1
 
 WindowOf = Union[Mapping[str, int], Callable[[str], Optional[int]], None]
 
@@ -318,16 +317,6 @@ def read_entry(name: str, value: Any, side: str, *, rank: int,
         described = describe(value, writable=writable, tensor=name, late=writable)
         entry = _placed(name, described.shape, described.dtype, Layout.whole(rank), described, rank)
         entry.plain = True
-    if len(entry.shape) > DIMS_MAX:
-        raise Unsupported(f"tensor '{name}' has {len(entry.shape)} dimensions; there may be "
-                          f"{DIMS_MAX}", tensor=name)
-    # What the extension cannot even read, it could not tell the other ranks.
-    if max(entry.shape, default=0) > INT64_MAX:
-        raise InvalidSpec(f"tensor '{name}' has shape {list(entry.shape)}, which 64 bits do not "
-                          "hold", tensor=name)
-    if isinstance(entry.layout, Layout) and max(entry.layout.ranks) > _RANK_MAX:
-        raise InvalidSpec(f"tensor '{name}' has a mesh with {max(entry.layout.ranks)} in it, "
-                          "which is no rank", tensor=name)
     return entry
 
 
@@ -354,6 +343,7 @@ def _placed(name: str, shape: tuple[int, ...], dtype: str, layout: Layout,
     if described is not None and not described.shape:
         described = replace(described, shape=(1,), strides=None)
     scalar, shape = not shape, shape or (1,)
+    check_extents(name, shape, layout.ranks)
     layout = layout.with_dims(len(shape))
     whole = layout == Layout.whole(rank)
     expected = shape if whole else layout.local_shape(shape, rank)
@@ -379,6 +369,7 @@ def _read_boxes(name: str, value: Boxes, shape: tuple[int, ...] | None, dtype: s
     if shape is None:
         raise InvalidSpec(f"tensor '{name}': Boxes that are a value of a state dict have to say "
                           "the shape of the whole", tensor=name)
+    check_extents(name, shape)
     found: list[Described] = []
     for box in value:
         if box.view is None:

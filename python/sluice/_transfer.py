@@ -140,7 +140,8 @@ class Transfer:
         session._prune()
         order = Order(session._native, stream, places)
         order.begin(self._bound)
-        native = self._native.start(order.handle, events, self._late, version, keep=keep)
+        native = self._native.start(stream=order.handle, events=events, late=self._late,
+                                    version=version, keep=keep)
         self._bound = []
         order.record()
         if places.on_gpu:
@@ -225,9 +226,7 @@ class Transfer:
         cause: Error | None = None
         try:
             if self._session.size > 1:
-                run = self._native.start(None, False, False, None,
-                                         refusal=described(change))
-                run.wait(None)
+                self._native.start(refusal=described(change)).wait()
         except Error as error:
             cause = error
         try:
@@ -537,8 +536,8 @@ def connect_halves(session: Group, halves: Halves, renames: dict[str, str],
     refusal = None if failure is None else described(failure)
     try:
         native = session._native.connect(
-            sources, targets, renames, bool(ignore_unused or halves.aliases), bool(late), priority,
-            refusal)
+            sources, targets, renames, ignore_unused=bool(ignore_unused or halves.aliases),
+            late_targets=bool(late), priority=priority, refusal=refusal)
     except Error as error:
         if isinstance(failure, Error):
             raise _of_rank(failure, session.rank) from error

@@ -57,25 +57,6 @@ def test_owned_ranges_are_those_of_the_rule(seed: int) -> None:
     assert layout.local_shape(shape, 1000) == (0,) * len(shape)
 
 
-@pytest.mark.parametrize("seed", range(50))
-def test_the_extension_says_the_same(seed: int) -> None:
-    pytest.importorskip("sluice._sluice", exc_type=ImportError)
-    rng = random.Random(seed)
-    shape = [rng.randint(1, 13) for _ in range(rng.randint(1, 3))]
-    sizes = [rng.randint(1, 4) for _ in range(rng.randint(1, 3))]
-    count = len(list(itertools.product(*map(range, sizes))))
-    placements = [rng.choice([Replicate(), Shard(rng.randrange(len(shape))),
-                              StridedShard(rng.randrange(len(shape)), rng.randint(1, 4))])
-                  for _ in sizes]
-    order = list(range(len(sizes)))
-    rng.shuffle(order)
-    layout = Layout.over(sizes, rng.sample(range(100), count), placements, order)
-    for rank in layout.ranks:
-        theirs = [[tuple(one) for one in dim]
-                  for dim in layout.native().owned_ranges(shape, rank)]
-        assert theirs == layout.owned_ranges(shape, rank)
-
-
 def test_examples_of_the_documentation() -> None:
     layout = Layout([0, 1, 2, 3], "S(0)")
     assert [layout.owned_ranges([10], r)[0] for r in range(4)] == [[(0, 3)], [(3, 6)], [(6, 9)],
