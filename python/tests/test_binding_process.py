@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 from typing import Any
 
@@ -467,44 +465,6 @@ def test_a_session_that_is_dropped_with_a_run_in_flight(answers: bool) -> None:
     assert output.split() == ["dropping", *(["freed"] if not answers else []), "ends"]
 
 
-def test_the_module_is_loaded_once() -> None:
-    run("""
-        import importlib
-        first = _sluice.Layout
-        assert importlib.import_module("sluice._sluice").Layout is first
-        del sys.modules["sluice._sluice"]
-        try:
-            importlib.import_module("sluice._sluice")
-        except ImportError as error:
-            assert "once in a process" in str(error)
-        else:
-            raise AssertionError("the module is loaded again")
-        assert first([1], [0], ["R"]).ranks == [0]
-    """)
-
-
-def test_another_interpreter_of_the_process_is_refused() -> None:
-    output = run("""
-        try:
-            import _interpreters as interpreters
-        except ImportError:
-            import _xxsubinterpreters as interpreters
-        script = (f"import sys; sys.path[:] = {sys.path!r}\\n"
-                  "try:\\n    from sluice import _sluice\\n"
-                  "except ImportError as error:\\n    print('refused', error, flush=True)\\n"
-                  "else:\\n    print('taken', flush=True)\\n")
-        other = interpreters.create()
-        try:
-            interpreters.run_string(other, script)
-        finally:
-            interpreters.destroy(other)
-        assert _sluice.Layout([1], [0], ["R"]).ranks == [0]
-        session = _sluice.local_fabrics(1)[0].session()
-        assert session.connect([], []).start().wait(120)
-    """)
-    assert "refused" in output and "taken" not in output
-
-
 def test_importing_the_module_loads_no_library_that_is_not_needed() -> None:
     output = run("""
         loaded = open("/proc/self/maps").read()
@@ -513,17 +473,6 @@ def test_importing_the_module_loads_no_library_that_is_not_needed() -> None:
         assert "numpy" not in sys.modules and "torch" not in sys.modules
     """)
     assert output == ""
-
-
-def test_the_module_shows_nothing_but_its_entry() -> None:
-    from sluice import _sluice
-    try:
-        shown = subprocess.run(["nm", "-D", "--defined-only", _sluice.__file__], check=True,
-                               capture_output=True, text=True).stdout
-    except FileNotFoundError:
-        pytest.skip("binutils are not installed")
-    names = [line.split()[-1] for line in shown.splitlines()]
-    assert names and all(re.match(r"PyInit_|sluice_", name) for name in names), names
 
 
 def test_stores_say_who_may_reach_them() -> None:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import ctypes
 import gc
 import platform
-import random
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
-from local_ranks import error_of, on_ranks, rows_on, view, whole_on
-
-from sluice import _sluice
+from local_ranks import error_of, on_ranks
 
 FAILED_PRECONDITION = 9
 ITEMS, ITEM_BYTES = 40, 512
@@ -80,41 +77,6 @@ def test_items_come_in_order_and_whole(tmp_path: Path) -> None:
     assert on_ranks(2, work) == [list(range(0, ITEMS, 2)), list(range(1, ITEMS, 2))]
 
 
-def test_a_shuffled_stream_goes_on_from_its_cursors(tmp_path: Path) -> None:
-    write_items(tmp_path)
-    shuffled = {"shuffle": True, "seed": 5, "epochs": 2}
-
-    def read(size: int, batches: int, cursor: bytes) -> tuple[list[list[int]], list[bytes]]:
-        both = threading.Barrier(size)
-
-        def work(session: Any, rank: int) -> tuple[list[int], bytes]:
-            stream = session.open_stream(
-                options(tmp_path, first=rank, step=size, cursor=cursor, **shuffled))
-            seen: list[int] = []
-            for _ in range(batches):
-                lease = stream.next()
-                if lease is None:
-                    break
-                seen += take(lease)
-                del lease
-            state = stream.cursor()
-            both.wait(120)  # whoever closes a stream ends it for the others
-            return seen, state
-
-        ended = on_ranks(size, work)
-        return [seen for seen, _ in ended], [cursor for _, cursor in ended]
-
-    whole, _ = read(1, 1000, b"")
-    assert sorted(whole[0][:ITEMS]) == list(range(ITEMS)) and whole[0][:ITEMS] != whole[0][ITEMS:]
-    begun, cursors = read(2, 3, b"")
-    merged = _sluice.merge_cursors(cursors)
-    rest, _ = read(1, 1000, merged)
-    assert sorted(begun[0] + begun[1] + rest[0]) == sorted(whole[0])
-    assert len(begun[0]) == len(begun[1]) == 12
-    with pytest.raises(Exception, match="cursor"):
-        _sluice.merge_cursors([b"nonsense"])
-
-
 def test_a_generator_writes_or_returns_bytes() -> None:
     def writes(item: int, into: memoryview) -> None:
         assert not into.readonly and len(into) == ITEM_BYTES
@@ -133,24 +95,6 @@ def test_a_generator_writes_or_returns_bytes() -> None:
             return seen
 
         assert on_ranks(1, work) == [list(range(10))]
-
-
-def test_a_generator_may_make_items_of_several_lengths() -> None:
-    def generator(item: int, into: memoryview) -> Any:
-        if item % 2:
-            into[:item] = bytes([item]) * item
-            return item
-        return bytearray([item]) * item
-
-    def work(session: Any, rank: int) -> None:
-        stream = session.open_stream({"item_bytes": 16, "generator_items": 8, "sized": True},
-                                     generator)
-        for item in range(8):
-            lease = stream.next()
-            assert host_bytes(lease.view(0)) == bytes([item]) * item
-        assert stream.next() is None
-
-    on_ranks(1, work)
 
 
 def test_what_a_generator_raises_ends_the_stream() -> None:
@@ -361,22 +305,6 @@ def test_bad_options_of_streams(tmp_path: Path) -> None:
     on_ranks(1, work)
 
 
-def test_items_are_transformed(tmp_path: Path) -> None:
-    import struct
-    write_items(tmp_path)
-
-    def work(session: Any, rank: int) -> None:
-        stream = session.open_stream(
-            options(tmp_path, transform={"src": "u8", "dst": "f32", "scale": 2.0, "bias": 1.0}))
-        lease = stream.next()
-        address, shape, _, dtype, _, _ = lease.view(1)
-        assert dtype == "f32" and shape == (ITEM_BYTES,)
-        values = struct.unpack(f"{ITEM_BYTES}f", ctypes.string_at(address, 4 * ITEM_BYTES))
-        assert values == tuple(2.0 * byte + 1.0 for byte in item_bytes(1))
-
-    on_ranks(1, work)
-
-
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="numbers of rounding modes differ")
 def test_scales_are_rounded_to_nearest_in_any_mode(tmp_path: Path) -> None:
     import struct
@@ -402,34 +330,3 @@ def test_scales_are_rounded_to_nearest_in_any_mode(tmp_path: Path) -> None:
             assert values == (1.0 + 2.0**-23,) * ITEM_BYTES
 
     on_ranks(1, work)
-
-
-def test_checkpoints_go_round(tmp_path: Path) -> None:
-    want = {"a": random.Random(1).randbytes(96), "b": random.Random(2).randbytes(30)}
-    shapes = {"a": (6, 4), "b": (30,)}
-    dtypes = {"a": "f32", "b": "u8"}
-    loaded = {name: bytearray(len(data)) for name, data in want.items()}
-
-    def work(session: Any, rank: int) -> None:
-        tensors = []
-        for name, shape in shapes.items():
-            layout = rows_on([0, 1, 2])
-            part = layout.local_shape(shape, rank)
-            bytes_each = len(want[name]) // 3
-            data = bytearray(want[name][rank * bytes_each:(rank + 1) * bytes_each])
-            tensors.append((name, shape, dtypes[name], layout, view(data, part, dtypes[name]),
-                            None, data))
-        stats = session.save(str(tmp_path / "out"), tensors, {"timeout": 120})
-        assert stats["tensors"] == 2 and stats["files"] == 1
-        whole = [(name, shape, dtypes[name], whole_on(2),
-                  view(loaded[name], shape, dtypes[name]) if rank == 2 else None)
-                 for name, shape in shapes.items()]
-        stats = session.load(f"buffered:{tmp_path / 'out'}", whole)
-        assert stats["tensors"] == 2 and stats["bytes"] == (126 if rank == 2 else 0)
-        lacking = [("c", (1,), "u8", whole_on(0), view(bytearray(1), (1,)))]
-        assert error_of(lambda: session.load(f"buffered:{tmp_path / 'out'}", lacking))[0] == 5
-        with pytest.raises(ValueError, match="budget"):
-            session.load("buffered:x", whole, {"budget": 1})
-
-    on_ranks(3, work)
-    assert {name: bytes(data) for name, data in loaded.items()} == want

@@ -10,7 +10,7 @@ import weakref
 from typing import Any
 
 import pytest
-from local_ranks import entry, error_of, on_ranks, rows_on, view, whole_on
+from local_ranks import entry, error_of, on_ranks, view, whole_on
 
 from sluice import _sluice
 
@@ -20,30 +20,6 @@ INVALID = 3
 
 class Owner:
     """Something that a weak reference can watch."""
-
-
-def test_rows_become_wholes() -> None:
-    shape = (12, 5)
-    want = bytearray(random.Random(1).randbytes(60))
-    targets = [bytearray(60) for _ in range(3)]
-
-    def work(session: Any, rank: int) -> dict[str, Any]:
-        own = bytearray(want[rank * 20:rank * 20 + 20])
-        everywhere = _sluice.Layout([3], [0, 1, 2], ["R"])
-        connection = session.connect(
-            [entry("w", shape, rows_on([0, 1, 2]), own, (4, 5))],
-            [entry("w", shape, everywhere, targets[rank])])
-        assert connection.names() == ["w"]
-        for _ in range(3):
-            run = connection.start()
-            assert run.wait(120)
-            assert run.is_done() and run.wait(0)
-        return connection.stats()
-
-    stats = on_ranks(3, work)
-    assert targets == [want] * 3
-    assert sum(one["received_bytes"] + one["local_bytes"] for one in stats) == 180
-    assert len({one["plan_hash"] for one in stats}) == 1
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -86,43 +62,6 @@ def test_random_layouts_keep_every_byte(seed: int) -> None:
         assert out == expected
 
     on_ranks(size, work)
-
-
-def test_boxes_of_each_rank_meet() -> None:
-    want = bytearray(range(48))
-
-    def work(session: Any, rank: int) -> bytearray:
-        # Columns 0 to 2 and 3 to 7 of (6, 8); the first rank has its part in two boxes.
-        boxes = [((0, 0), (2, 3)), ((2, 0), (4, 3))] if rank == 0 else [((0, 3), (6, 5))]
-        parts = []
-        for (top, left), (rows, columns) in boxes:
-            parts.append(bytearray(b"".join(want[(top + r) * 8 + left:(top + r) * 8 + left + columns]
-                                            for r in range(rows))))
-        layout = _sluice.Layout.boxes(rank, boxes)
-        assert layout.has_boxes and layout.box_list(rank) == boxes
-        views: Any = [view(data, shape) for data, (_, shape) in zip(parts, boxes)]
-        if rank == 1:
-            views = views[0]
-        out = bytearray(48)
-        connection = session.connect([("w", (6, 8), "u8", layout, views, None, parts)],
-                                     [entry("w", (6, 8), whole_on(1), out)] if rank == 1 else [])
-        assert connection.start().wait(120)
-        return out
-
-    assert on_ranks(2, work)[1] == want
-
-
-def test_what_one_rank_refuses_all_hear_of() -> None:
-    def work(session: Any, rank: int) -> tuple[int, str]:
-        refusal = ("its tensor \"x\" is sparse", "x") if rank == 1 else None
-        heard = error_of(lambda: session.connect([], [], refusal=refusal))
-        # The session goes on.
-        assert session.connect([], []).start().wait(120)
-        return heard
-
-    for code, text in on_ranks(3, work):
-        assert code == INVALID
-        assert "rank 1" in text and "sparse" in text
 
 
 def test_memory_that_comes_late() -> None:
@@ -169,41 +108,6 @@ def test_memory_that_comes_late() -> None:
     assert seen == [("needs_memory", "a"), ("tensor_done", "a"), ("needs_memory", "b"),
                     ("tensor_done", "b")]
     assert out == {"a": bytearray([1] * 16), "b": bytearray([2] * 16)}
-
-
-def test_cancel_reaches_all_ranks() -> None:
-    def work(session: Any, rank: int) -> tuple[int, str]:
-        out = None if rank == 1 else bytearray(8)
-        sources = [entry("x", (8,), whole_on(0), out)] if rank == 0 else []
-        targets = [entry("x", (8,), whole_on(1), None)] if rank == 1 else []
-        run = session.connect(sources, targets, late_targets=True).start(late=rank == 1)
-        run.cancel()
-        return error_of(lambda: run.wait(120))
-
-    for code, _ in on_ranks(2, work):
-        assert code == 1
-
-
-def test_wait_ends_after_its_timeout_and_may_be_called_again() -> None:
-    may_start = threading.Event()
-
-    def work(session: Any, rank: int) -> None:
-        data = bytearray([rank] * 8)
-        sources = [entry("x", (8,), whole_on(0), data)] if rank == 0 else []
-        targets = [entry("x", (8,), whole_on(1), data)] if rank == 1 else []
-        connection = session.connect(sources, targets)
-        if rank == 0:
-            assert may_start.wait(120)
-        run = connection.start()
-        if rank == 1:
-            assert run.wait(0) is False
-            assert run.wait(0.05) is False
-            assert not run.is_done()
-            may_start.set()
-        assert run.wait() is True
-        assert data == bytearray(8)
-
-    on_ranks(2, work)
 
 
 def test_other_threads_run_while_one_waits() -> None:
@@ -330,37 +234,3 @@ def test_allocated_memory_outlives_its_session() -> None:
     del memory
     gc.collect()
     assert lent[5] == 7
-
-
-def test_versions_grow() -> None:
-    def work(session: Any, rank: int) -> None:
-        connection = session.connect([], [])
-        assert connection.version() is None
-        assert connection.start(version=7).wait(120)
-        assert connection.version() == 7
-        assert error_of(lambda: connection.start(version=7))[0] == INVALID
-        assert connection.start(version=8).wait(120)
-
-    on_ranks(1, work)
-
-
-def test_close_with_a_run_in_flight_says_so_and_waits() -> None:
-    may_start = threading.Event()
-
-    def work(session: Any, rank: int) -> None:
-        data = bytearray([5 - rank] * 8)
-        sources = [entry("x", (8,), whole_on(0), data)] if rank == 0 else []
-        targets = [entry("x", (8,), whole_on(1), data)] if rank == 1 else []
-        connection = session.connect(sources, targets)
-        if rank == 0:
-            assert may_start.wait(120)
-        connection.start()
-        if rank == 1:
-            code, text = error_of(lambda: session.close(timeout=0.05))
-            assert code == 4 and "run 1" in text
-            assert not session.closed
-            may_start.set()
-        session.close()
-        assert data == bytearray([5] * 8)
-
-    on_ranks(2, work, close=False)

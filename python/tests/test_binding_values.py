@@ -79,13 +79,6 @@ def test_entries_that_are_none_raise_before_anything_is_called(bad: Any) -> None
     on_ranks(1, work)
 
 
-def test_errors_are_what_the_factory_makes() -> None:
-    from sluice import _errors
-    with pytest.raises(_errors.InvalidSpec) as raised:
-        _sluice.Layout([0], [], ["R"])
-    assert raised.value.code == 3
-
-
 def checksum(shape: tuple[int, ...], dtype: str, layout: Any, data: bytes) -> int:
     """Over one copy of each element, of parts cut from the whole tensor's bytes."""
     bytes_each = _sluice.dtype_bytes(dtype)

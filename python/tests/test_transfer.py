@@ -20,39 +20,30 @@ def whole(dtype: Any = np.float32, step: int = 0) -> Any:
     return (np.arange(ROWS * COLUMNS).reshape(ROWS, COLUMNS) % 100 + step).astype(dtype)
 
 
-def rows_of(rank: int, size: int) -> slice:
-    """As torch.chunk cuts ROWS."""
-    chunk = -(-ROWS // size)
-    return slice(min(rank * chunk, ROWS), min((rank + 1) * chunk, ROWS))
+def part_of(length: int, rank: int, size: int) -> slice:
+    """As torch.chunk cuts."""
+    chunk = -(-length // size)
+    return slice(min(rank * chunk, length), min((rank + 1) * chunk, length))
 
 
-def by_rows(session: sluice.Session, array: Any, dtype: str = "f32", **more: Any) -> sluice.Tensor:
-    layout = sluice.Layout(mesh=list(range(session.size)), placements=[sluice.Shard(0)])
-    return sluice.Tensor("w", shape=(ROWS, COLUMNS), dtype=dtype, layout=layout, view=array, **more)
-
-
-def by_columns(session: sluice.Session, array: Any, dtype: str = "f32",
-               **more: Any) -> sluice.Tensor:
-    layout = sluice.Layout(mesh=list(range(session.size)), placements="S(1)")
-    return sluice.Tensor("w", shape=(ROWS, COLUMNS), dtype=dtype, layout=layout, view=array, **more)
-
-
-def columns_of(rank: int, size: int) -> slice:
-    chunk = -(-COLUMNS // size)
-    return slice(min(rank * chunk, COLUMNS), min((rank + 1) * chunk, COLUMNS))
+def placed(session: sluice.Session, placements: Any, array: Any,
+           dtype: str = "f32") -> sluice.Tensor:
+    layout = sluice.Layout(mesh=list(range(session.size)), placements=placements)
+    return sluice.Tensor("w", shape=(ROWS, COLUMNS), dtype=dtype, layout=layout, view=array)
 
 
 def rank_redistributes(session: sluice.Session, src: str, dst: str) -> Any:
     kinds = {"f32": np.float32, "bf16": ml_dtypes.bfloat16, "f8e4m3": ml_dtypes.float8_e4m3fn}
     rank, size = session.rank, session.size
-    source = np.ascontiguousarray(whole(kinds[src])[rows_of(rank, size)])
-    target = np.zeros((ROWS, columns_of(rank, size).stop - columns_of(rank, size).start),
-                      kinds[dst])
-    transfer = session.transfer([by_rows(session, source, src)], [by_columns(session, target, dst)])
+    rows, columns = part_of(ROWS, rank, size), part_of(COLUMNS, rank, size)
+    source = np.ascontiguousarray(whole(kinds[src])[rows])
+    target = np.zeros((ROWS, columns.stop - columns.start), kinds[dst])
+    transfer = session.transfer([placed(session, [sluice.Shard(0)], source, src)],
+                                [placed(session, "S(1)", target, dst)])
     for step in range(3):
-        source[:] = whole(kinds[src], step)[rows_of(rank, size)]
+        source[:] = whole(kinds[src], step)[rows]
         transfer.start(version=step + 1).wait(timeout=240)
-        wanted = whole(kinds[src], step)[:, columns_of(rank, size)].astype(kinds[dst])
+        wanted = whole(kinds[src], step)[:, columns].astype(kinds[dst])
         assert np.array_equal(target.astype(np.float64), wanted.astype(np.float64))
     assert transfer.version == 3
     assert transfer.names == ["w"]
@@ -72,12 +63,9 @@ def test_redistribute(src: str, dst: str, equal: bool) -> None:
 
 def rank_corrupts(session: sluice.Session) -> Any:
     rank, size = session.rank, session.size
-    source = np.ascontiguousarray(whole()[rows_of(rank, size)])
+    source = np.ascontiguousarray(whole()[part_of(ROWS, rank, size)])
     target = np.zeros((ROWS, COLUMNS), np.float32)
-    everywhere = sluice.Layout(mesh=list(range(size)), placements="R")
-    transfer = session.transfer(
-        [by_rows(session, source)],
-        [sluice.Tensor("w", shape=(ROWS, COLUMNS), dtype="f32", layout=everywhere, view=target)])
+    transfer = session.transfer([placed(session, "S(0)", source)], [placed(session, "R", target)])
     transfer.run()
     same = transfer.checksums("src") == transfer.checksums("dst")
     if rank == 1:
@@ -301,7 +289,7 @@ def rank_is_wrong(session: sluice.Session, what: str) -> Any:
     if wrong and what == "no tensor":
         dst = {"w": "a text"}
     if wrong and what == "local shape":
-        dst = [by_rows(session, np.zeros((ROWS, COLUMNS), np.float32))]
+        dst = [placed(session, "S(0)", np.zeros((ROWS, COLUMNS), np.float32))]
     if wrong and what == "placement":
         named["window_of"] = {"w": -1}
     if wrong and what == "rename":

@@ -286,46 +286,6 @@ def test_casts_that_do_not_exist_fall_back() -> None:
     assert captured.fallback == {}
 
 
-def test_what_falls_back_is_given_to_the_loader_whole_and_alone() -> None:
-    params = {"a": torch.zeros(3), "b": torch.zeros(3)}
-    calls: list[list[str]] = []
-
-    def load(weights: Any) -> None:
-        calls.append([])
-        for name, loaded in weights:
-            calls[-1].append(name)
-            params[name].copy_(loaded if name == "a" else loaded / 2)
-
-    captured = capture(load, {"a": ((3,), "f32"), "b": ((3,), "f32")}, params)
-    assert list(captured.fallback) == ["b"]
-    by_name = {target.name: target for target in captured.targets}
-    by_name["b"].view.copy_(torch.tensor([2.0, 4.0, 6.0]))
-    calls.clear()
-    captured.finish()
-    assert calls == [["b"]]
-    assert params["b"].tolist() == [1.0, 2.0, 3.0]
-
-
-def test_one_source_may_go_to_several_places() -> None:
-    params = {"a": torch.zeros(4, 2), "b": torch.zeros(2, 2), "c": torch.zeros(4, 2,
-                                                                            dtype=torch.bfloat16)}
-
-    def load(weights: Any) -> None:
-        for _, loaded in weights:
-            params["a"].copy_(loaded)
-            params["b"].copy_(loaded[1:3])
-            params["c"].copy_(loaded)
-
-    captured = capture(load, {"w": ((4, 2), "f32")}, params)
-    names = [target.name for target in captured.targets]
-    assert names == ["w", "w#2", "w#3"]
-    assert captured.renames == {"w#2": "w", "w#3": "w"}
-    assert [target.dtype for target in captured.targets] == ["f32", "f32", "bf16"]
-    apply(captured, {"w": torch.arange(8.0).reshape(4, 2)})
-    assert params["b"].tolist() == [[2, 3], [4, 5]]
-    assert torch.equal(params["c"].float(), params["a"])
-
-
 def test_two_sources_of_one_place_fall_back_both_and_keep_their_order() -> None:
     p = torch.zeros(4, 4)
 
