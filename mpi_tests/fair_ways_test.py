@@ -123,7 +123,7 @@ def models_are_priced_joined_and_apart(bench):
     code, output, results = compare("budgets", bench, "--models", f"{model}:{system}:64:2")
     assert code == 0, output
     rows = rows_by_way(results, f"{model}/{system}", 2)
-    check_budgets(rows, ["no budget", "8 buckets", "apart, no budget", "apart, 8 buckets"])
+    check_budgets(rows, ["no budget", "apart, no budget", "8 buckets", "apart, 8 buckets"])
     assert all((row["ranks"], row["scale"], row["layers"]) == (8, 64, 2) for row in rows.values())
     assert rows["apart, no budget"]["buckets"] > rows["no budget"]["buckets"], rows
     for wrong in (model, f"{model}:none", f"none:{system}", f"{model}:{system}:0"):

@@ -1,7 +1,7 @@
 """Rounds of measurements: programs that take turns, and the rows of what came of them.
 
 A turn gives {way: {key: value}}. A row has the spread of a number with a fraction over the rounds,
-and the greatest of a whole number. Words are those of the first round.
+and the greatest of a whole number. Words are those of the first round, and tuples are left out.
 """
 import argparse
 import datetime
@@ -119,7 +119,8 @@ def rows_of(found, baseline="", key="time_us"):
         for way in sorted(ways, key=list(of_rounds[0]).index):
             own = [one[way] for one in of_rounds]
             row = {**case, "way": way, "of_rounds": len(own)}
-            row.update({name: column([one[name] for one in own]) for name in own[0]})
+            row.update({name: column([one[name] for one in own])
+                        for name, value in own[0].items() if not isinstance(value, tuple)})
             base = baseline(way) if callable(baseline) else baseline
             if base in of_rounds[0] and own[0].get(key) is not None:
                 row["ratio"] = spread(one[way][key] / one[base][key] for one in of_rounds)

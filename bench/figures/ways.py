@@ -31,8 +31,8 @@ def figures(result):
         if result.get(key) is not None:
             found[key] = result[key]
     # Sums over items: of reads, which overlap each other, it is how many there were at once.
-    for stage in ("read", "copy"):
-        found[f"{stage}s_at_once"] = result["stage_s"][stage] / seconds
+    for stage, key in (("read", "reads_at_once"), ("copy", "copies_at_once")):
+        found[key] = result["stage_s"][stage] / seconds
     for name in ("memory", "peak", "limit"):
         found.update({f"{name}_{key}": value for key, value in (result.get(name) or {}).items()
                       if isinstance(value, int)})
@@ -160,7 +160,7 @@ def reshard(job, experiment, **case):
                 found[f"{result['case']}: {name}"] = {
                     "tensor_bytes": result["tensor_bytes"],
                     "reason": result.get("baseline_reasons", {}).get(name)} if way is None else {
-                    "tensor_bytes": result["tensor_bytes"], "time_us": {"median": way["time_us"]},
+                    "tensor_bytes": result["tensor_bytes"], "time_us": float(way["time_us"]),
                     "ratio": {"median": way["ratio"], "q1": way["ratio_p25"],
                               "q3": way["ratio_p75"]}}
         return found

@@ -26,7 +26,8 @@ WindowOf = Union[Mapping[str, int], Callable[[str], Optional[int]], None]
 class Entry:
     """A tensor of which this rank has a part, in the form that the extension takes.
 
-    A scalar has shape (1,), and `scalar` says so. `native_view` is None where this rank has no memory for its part yet.
+    A scalar has shape (1,), and `scalar` says so. `native_view` is None where this rank has no
+    memory for its part yet.
     """
 
     name: str
