@@ -27,7 +27,7 @@
 # sluice_skipped_test(NAME REASON) stands in for a test that cannot be built here.
 #
 # The target sluice_tests builds the programs of all these. A test that skips something counts as
-# skipped (SKIP_RETURN_CODE), even if all else in it passed; skipped.py of scripts lists what it was.
+# skipped (SKIP_RETURN_CODE), even if all else in it passed; scripts/build/skipped.py lists what.
 function(sluice_test_flags name heavy pure)
   if(heavy AND (pure OR CMAKE_BUILD_TYPE STREQUAL Debug))
     sluice_flags(${name} heavy_test)

@@ -232,7 +232,7 @@ EXPERIMENTS = [
                after=ways.of_allowed),
     Experiment("first-item", 3, 3, "mpirun -np {ranks} " + stream(
         "{source}:{dir}", "--latency-ms {latency_ms} {window} --stop-items {items} --epochs "
-        "{epochs} --check none"), 
+        "{epochs} --check none"),
         cases=product(source=("buffered", "file"), slots=(16, 64, 256, 512), ranks=(1, 4)),
         labels=latencies(0, 20, 50, 200), more=of_first_item, after=add_first_item),
 ]
