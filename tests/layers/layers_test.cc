@@ -27,7 +27,7 @@ std::string Read(const std::filesystem::path& path) {
 std::vector<std::string> Files() {
   const std::filesystem::path root = SLUICE_SOURCE_DIR;
   std::vector<std::string> files = {"CMakeLists.txt"};
-  for (const char* folder : {"include", "src", "python/src", "tests", "mpi_tests", "bench",
+  for (const char* folder : {"include", "src", "python/src", "tests", "mpi_tests", "bench", "tools",
                              "examples", "scripts", "cmake"}) {
     if (!std::filesystem::exists(root / folder)) continue;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(root / folder)) {

@@ -125,7 +125,7 @@ const std::vector<Vendor>& Vendors() {
   return *kVendors;
 }
 
-// Folders of bench/ that are one command each.
+// Folders of bench/ and tools/ that are one command each.
 constexpr std::array<std::string_view, 7> kCommands = {"checkpoint", "doctor", "reshard", "shards",
                                                        "simulate",   "stream", "sync"};
 
@@ -178,9 +178,9 @@ std::string DeviceComplaint(std::string_view path, std::string_view name) {
 
 // Benchmark commands know nothing of each other. What they share knows no command.
 std::string CommandComplaint(std::string_view path, std::string_view name) {
-  constexpr std::string_view kBench = "bench/";
-  if (!path.starts_with(kBench)) return {};
-  const std::string_view folder = FolderOf(path.substr(kBench.size()));
+  constexpr std::array<std::string_view, 2> kPrograms = {"bench/", "tools/"};
+  if (!StartsWithAny(path, kPrograms)) return {};
+  const std::string_view folder = FolderOf(path.substr(kPrograms[0].size()));
   const std::string_view command = name.substr(0, name.find('/'));
   const bool is_own = folder.substr(0, folder.find('/')) == command;
   if (folder.empty() || is_own || std::count(kCommands.begin(), kCommands.end(), command) == 0) {

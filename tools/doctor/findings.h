@@ -1,6 +1,6 @@
 // What is right and what is wrong about a job's system: findings out of facts.
-#ifndef SLUICE_BENCH_DOCTOR_FINDINGS_H_
-#define SLUICE_BENCH_DOCTOR_FINDINGS_H_
+#ifndef SLUICE_TOOLS_DOCTOR_FINDINGS_H_
+#define SLUICE_TOOLS_DOCTOR_FINDINGS_H_
 
 #include <functional>
 #include <string>
@@ -50,4 +50,4 @@ std::vector<std::vector<int>> RanksOfNodes(const JobFacts& job);
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_DOCTOR_FINDINGS_H_
+#endif  // SLUICE_TOOLS_DOCTOR_FINDINGS_H_

@@ -1,6 +1,6 @@
 // `sluice-sim deadlock`: random jobs under a rule of admission, and how many of them stall.
-#ifndef SLUICE_BENCH_SIMULATE_DEADLOCK_H_
-#define SLUICE_BENCH_SIMULATE_DEADLOCK_H_
+#ifndef SLUICE_TOOLS_SIMULATE_DEADLOCK_H_
+#define SLUICE_TOOLS_SIMULATE_DEADLOCK_H_
 
 #include <cstdint>
 #include <string>
@@ -38,4 +38,4 @@ int RunDeadlock(const DeadlockOptions& options);
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_SIMULATE_DEADLOCK_H_
+#endif  // SLUICE_TOOLS_SIMULATE_DEADLOCK_H_

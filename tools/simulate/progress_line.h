@@ -1,6 +1,6 @@
 // How far a long simulation has come, on standard error: one line, drawn again now and then.
-#ifndef SLUICE_BENCH_SIMULATE_PROGRESS_LINE_H_
-#define SLUICE_BENCH_SIMULATE_PROGRESS_LINE_H_
+#ifndef SLUICE_TOOLS_SIMULATE_PROGRESS_LINE_H_
+#define SLUICE_TOOLS_SIMULATE_PROGRESS_LINE_H_
 
 #include <string>
 
@@ -34,4 +34,4 @@ class ProgressLine {
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_SIMULATE_PROGRESS_LINE_H_
+#endif  // SLUICE_TOOLS_SIMULATE_PROGRESS_LINE_H_

@@ -1,6 +1,6 @@
 // `sluice-bench doctor`: what makes this job slower than it could be, and what to do.
-#ifndef SLUICE_BENCH_DOCTOR_DOCTOR_H_
-#define SLUICE_BENCH_DOCTOR_DOCTOR_H_
+#ifndef SLUICE_TOOLS_DOCTOR_DOCTOR_H_
+#define SLUICE_TOOLS_DOCTOR_DOCTOR_H_
 
 #include <memory>
 
@@ -18,4 +18,4 @@ int RunDoctor(absl::StatusOr<std::unique_ptr<Job>> job, const DoctorOptions& opt
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_DOCTOR_DOCTOR_H_
+#endif  // SLUICE_TOOLS_DOCTOR_DOCTOR_H_

@@ -1,7 +1,7 @@
 // Writes data shards whose contents everyone can compute (workload/shard_fill.h), and their
 // index.json.
-#ifndef SLUICE_BENCH_SHARDS_MAKE_SHARDS_H_
-#define SLUICE_BENCH_SHARDS_MAKE_SHARDS_H_
+#ifndef SLUICE_TOOLS_SHARDS_MAKE_SHARDS_H_
+#define SLUICE_TOOLS_SHARDS_MAKE_SHARDS_H_
 
 #include <cstdint>
 #include <string>
@@ -46,4 +46,4 @@ absl::StatusOr<ShardsMade> MakeShards(const ShardsPlan& plan);
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_SHARDS_MAKE_SHARDS_H_
+#endif  // SLUICE_TOOLS_SHARDS_MAKE_SHARDS_H_

@@ -1,6 +1,6 @@
 // The commands of sluice-sim.
-#ifndef SLUICE_BENCH_SIMULATE_COMMANDS_H_
-#define SLUICE_BENCH_SIMULATE_COMMANDS_H_
+#ifndef SLUICE_TOOLS_SIMULATE_COMMANDS_H_
+#define SLUICE_TOOLS_SIMULATE_COMMANDS_H_
 
 #include <string>
 
@@ -37,4 +37,4 @@ absl::StatusOr<std::vector<int>> ParseRankCounts(absl::string_view text);
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_SIMULATE_COMMANDS_H_
+#endif  // SLUICE_TOOLS_SIMULATE_COMMANDS_H_

@@ -1,6 +1,6 @@
 // The flags of `sluice-bench shards`: their names are an interface.
-#ifndef SLUICE_BENCH_SHARDS_OPTIONS_H_
-#define SLUICE_BENCH_SHARDS_OPTIONS_H_
+#ifndef SLUICE_TOOLS_SHARDS_OPTIONS_H_
+#define SLUICE_TOOLS_SHARDS_OPTIONS_H_
 
 #include <cstdint>
 #include <string>
@@ -36,4 +36,4 @@ absl::StatusOr<ShardsPlan> ParseShards(const ShardsOptions& options);
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_SHARDS_OPTIONS_H_
+#endif  // SLUICE_TOOLS_SHARDS_OPTIONS_H_

@@ -1,6 +1,6 @@
 // `sluice-bench shards`: one process, no MPI.
-#ifndef SLUICE_BENCH_SHARDS_SHARDS_H_
-#define SLUICE_BENCH_SHARDS_SHARDS_H_
+#ifndef SLUICE_TOOLS_SHARDS_SHARDS_H_
+#define SLUICE_TOOLS_SHARDS_SHARDS_H_
 
 #include "shards/options.h"
 
@@ -12,4 +12,4 @@ int RunShards(const ShardsOptions& options);
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_SHARDS_SHARDS_H_
+#endif  // SLUICE_TOOLS_SHARDS_SHARDS_H_

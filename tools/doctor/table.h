@@ -1,6 +1,6 @@
 // Findings as people and programs read them.
-#ifndef SLUICE_BENCH_DOCTOR_TABLE_H_
-#define SLUICE_BENCH_DOCTOR_TABLE_H_
+#ifndef SLUICE_TOOLS_DOCTOR_TABLE_H_
+#define SLUICE_TOOLS_DOCTOR_TABLE_H_
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -18,4 +18,4 @@ nlohmann::ordered_json FindingsJson(absl::Span<const Finding> findings);
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_DOCTOR_TABLE_H_
+#endif  // SLUICE_TOOLS_DOCTOR_TABLE_H_

@@ -1,6 +1,6 @@
 // Facts of a job with nothing wrong, for tests to break.
-#ifndef SLUICE_TESTS_DOCTOR_JOB_FACTS_H_
-#define SLUICE_TESTS_DOCTOR_JOB_FACTS_H_
+#ifndef SLUICE_TESTS_TOOLS_JOB_FACTS_H_
+#define SLUICE_TESTS_TOOLS_JOB_FACTS_H_
 
 #include <string>
 #include <vector>
@@ -60,4 +60,4 @@ inline Finding Only(const JobFacts& job, absl::string_view check) {
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_TESTS_DOCTOR_JOB_FACTS_H_
+#endif  // SLUICE_TESTS_TOOLS_JOB_FACTS_H_

@@ -1,6 +1,6 @@
 // Asks the system, and the library's owners of facts, what this rank may do and has.
-#ifndef SLUICE_BENCH_DOCTOR_LOOK_SYSTEM_H_
-#define SLUICE_BENCH_DOCTOR_LOOK_SYSTEM_H_
+#ifndef SLUICE_TOOLS_DOCTOR_LOOK_SYSTEM_H_
+#define SLUICE_TOOLS_DOCTOR_LOOK_SYSTEM_H_
 
 #include <string>
 
@@ -24,4 +24,4 @@ int CountEntries(const std::string& directory, const std::string& prefix);
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_DOCTOR_LOOK_SYSTEM_H_
+#endif  // SLUICE_TOOLS_DOCTOR_LOOK_SYSTEM_H_

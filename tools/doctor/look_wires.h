@@ -1,6 +1,6 @@
 // Opens wires between ranks for trial, as sessions do.
-#ifndef SLUICE_BENCH_DOCTOR_LOOK_WIRES_H_
-#define SLUICE_BENCH_DOCTOR_LOOK_WIRES_H_
+#ifndef SLUICE_TOOLS_DOCTOR_LOOK_WIRES_H_
+#define SLUICE_TOOLS_DOCTOR_LOOK_WIRES_H_
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -25,4 +25,4 @@ absl::Status TryGpus(Job* job, Ranks* ranks, absl::Span<const int> node_of_rank,
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_DOCTOR_LOOK_WIRES_H_
+#endif  // SLUICE_TOOLS_DOCTOR_LOOK_WIRES_H_

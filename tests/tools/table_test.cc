@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "doctor/findings.h"
-#include "doctor/job_facts.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tools/job_facts.h"
 
 namespace sluice::bench {
 namespace {

@@ -1,7 +1,7 @@
 // What one simulated run came to, and how results are written: a table, CSV and JSON, whose keys
 // are an interface.
-#ifndef SLUICE_BENCH_SIMULATE_RESULT_H_
-#define SLUICE_BENCH_SIMULATE_RESULT_H_
+#ifndef SLUICE_TOOLS_SIMULATE_RESULT_H_
+#define SLUICE_TOOLS_SIMULATE_RESULT_H_
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -70,4 +70,4 @@ std::string SimJson(const SimOptions& options, const SimReport& report);
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_SIMULATE_RESULT_H_
+#endif  // SLUICE_TOOLS_SIMULATE_RESULT_H_

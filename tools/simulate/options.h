@@ -1,6 +1,6 @@
 // The flags that `sluice-sim peak` and `sluice-sim scale` share: their names are an interface.
-#ifndef SLUICE_BENCH_SIMULATE_OPTIONS_H_
-#define SLUICE_BENCH_SIMULATE_OPTIONS_H_
+#ifndef SLUICE_TOOLS_SIMULATE_OPTIONS_H_
+#define SLUICE_TOOLS_SIMULATE_OPTIONS_H_
 
 #include <cstdint>
 #include <string>
@@ -58,4 +58,4 @@ absl::Status ParseSimTexts(SimOptions* options);
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_SIMULATE_OPTIONS_H_
+#endif  // SLUICE_TOOLS_SIMULATE_OPTIONS_H_

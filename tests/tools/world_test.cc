@@ -3,9 +3,9 @@
 
 #include "doctor/facts.h"
 #include "doctor/findings.h"
-#include "doctor/job_facts.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tools/job_facts.h"
 
 namespace sluice::bench {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "doctor/facts.h"
-#include "doctor/job_facts.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tools/job_facts.h"
 
 namespace sluice::bench {
 namespace {

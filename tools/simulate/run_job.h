@@ -1,7 +1,7 @@
 // Plans a job once and simulates it with each budget, with progress on stderr, until it is done or
 // the user has had enough; and how the program ends.
-#ifndef SLUICE_BENCH_SIMULATE_RUN_JOB_H_
-#define SLUICE_BENCH_SIMULATE_RUN_JOB_H_
+#ifndef SLUICE_TOOLS_SIMULATE_RUN_JOB_H_
+#define SLUICE_TOOLS_SIMULATE_RUN_JOB_H_
 
 #include "absl/status/status.h"
 #include "sim/job_plans.h"
@@ -32,4 +32,4 @@ int FinishSim(const absl::Status& status, const SimOptions& options, const Inter
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_SIMULATE_RUN_JOB_H_
+#endif  // SLUICE_TOOLS_SIMULATE_RUN_JOB_H_

@@ -1,6 +1,6 @@
 // CTRL-C as a question: a long simulation asks now and then, and ends with what it knows.
-#ifndef SLUICE_BENCH_SIMULATE_INTERRUPT_H_
-#define SLUICE_BENCH_SIMULATE_INTERRUPT_H_
+#ifndef SLUICE_TOOLS_SIMULATE_INTERRUPT_H_
+#define SLUICE_TOOLS_SIMULATE_INTERRUPT_H_
 
 namespace sluice::bench {
 
@@ -21,4 +21,4 @@ class Interrupt {
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_SIMULATE_INTERRUPT_H_
+#endif  // SLUICE_TOOLS_SIMULATE_INTERRUPT_H_

@@ -1,6 +1,6 @@
 // The flags of `sluice-bench doctor`: their names are an interface.
-#ifndef SLUICE_BENCH_DOCTOR_OPTIONS_H_
-#define SLUICE_BENCH_DOCTOR_OPTIONS_H_
+#ifndef SLUICE_TOOLS_DOCTOR_OPTIONS_H_
+#define SLUICE_TOOLS_DOCTOR_OPTIONS_H_
 
 #include <string>
 
@@ -26,4 +26,4 @@ void AddDoctorFlags(CLI::App* app, DoctorOptions* options);
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_DOCTOR_OPTIONS_H_
+#endif  // SLUICE_TOOLS_DOCTOR_OPTIONS_H_

@@ -1,8 +1,8 @@
 // What each rank sees of its system, as plain values: what the doctor judges by.
 //
 // Nothing here asks the system. Ranks send their facts to rank 0 as text.
-#ifndef SLUICE_BENCH_DOCTOR_FACTS_H_
-#define SLUICE_BENCH_DOCTOR_FACTS_H_
+#ifndef SLUICE_TOOLS_DOCTOR_FACTS_H_
+#define SLUICE_TOOLS_DOCTOR_FACTS_H_
 
 #include <cstdint>
 #include <string>
@@ -112,4 +112,4 @@ absl::StatusOr<RankFacts> RankFactsOf(const std::string& text);
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_DOCTOR_FACTS_H_
+#endif  // SLUICE_TOOLS_DOCTOR_FACTS_H_
