@@ -1,4 +1,4 @@
-"""One rank: what a sync of many small tensors takes from Python, beside bench/small_sync_bench.cc.
+"""One rank: what a sync of many small tensors takes from Python, beside micro-bench small-sync.
 
 usage: scripts/spawn.sh -n 2 PYTHON bench/python/small_sync.py --way bound|sync --json FILE
 

@@ -26,9 +26,9 @@
 #include "absl/types/span.h"
 #include "device/cuda/cuda_device.h"
 #include "device/device.h"
-#include "gpu/cuda_batched_copies.h"
-#include "gpu/cuda_cases.h"
-#include "gpu/cuda_timing.h"
+#include "micro/cuda_batched_copies.h"
+#include "micro/cuda_cases.h"
+#include "micro/cuda_timing.h"
 #include "sluice/accelerator.h"
 #include "sluice/cuda.h"
 

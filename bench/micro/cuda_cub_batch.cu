@@ -1,6 +1,6 @@
 // cub::DeviceMemcpy::Batched: kernels that read tables in device memory.
-#include "gpu/cuda_batched_copies.h"
-#include "gpu/cuda_timing.h"
+#include "micro/cuda_batched_copies.h"
+#include "micro/cuda_timing.h"
 
 #if __has_include(<cub/device/device_memcpy.cuh>)
 #include <cub/device/device_memcpy.cuh>

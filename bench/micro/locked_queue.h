@@ -1,6 +1,6 @@
 // A queue as a loader with threads has it: a mutex, two condition variables and a ring of items.
-#ifndef SLUICE_BENCH_LOCKED_QUEUE_H_
-#define SLUICE_BENCH_LOCKED_QUEUE_H_
+#ifndef SLUICE_BENCH_MICRO_LOCKED_QUEUE_H_
+#define SLUICE_BENCH_MICRO_LOCKED_QUEUE_H_
 
 #include <condition_variable>
 #include <cstddef>
@@ -95,4 +95,4 @@ class LockedQueue {
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_LOCKED_QUEUE_H_
+#endif  // SLUICE_BENCH_MICRO_LOCKED_QUEUE_H_

@@ -1,5 +1,5 @@
 // Errors, random bytes and medians.
-#include "gpu/cuda_timing.h"
+#include "micro/cuda_timing.h"
 
 #include <algorithm>
 #include <cstdio>

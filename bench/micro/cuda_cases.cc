@@ -1,5 +1,5 @@
 // Batches of all kinds, from packed rows to normalised bytes.
-#include "gpu/cuda_cases.h"
+#include "micro/cuda_cases.h"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // cudaMemcpyBatchAsync: one call, whose tables the host reads.
-#include "gpu/cuda_batched_copies.h"
+#include "micro/cuda_batched_copies.h"
 
 namespace sluice {
 

@@ -31,7 +31,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "job/exit_codes.h"
-#include "locked_queue.h"
+#include "micro/locked_queue.h"
 #include "sluice/local.h"
 #include "sluice/session.h"
 #include "sluice/stream.h"

@@ -1,6 +1,6 @@
 // The vendor's ways to copy many pieces at once, to compare with.
-#ifndef SLUICE_BENCH_GPU_CUDA_BATCHED_COPIES_H_
-#define SLUICE_BENCH_GPU_CUDA_BATCHED_COPIES_H_
+#ifndef SLUICE_BENCH_MICRO_CUDA_BATCHED_COPIES_H_
+#define SLUICE_BENCH_MICRO_CUDA_BATCHED_COPIES_H_
 
 #include <cuda_runtime_api.h>
 
@@ -31,4 +31,4 @@ std::unique_ptr<BatchedCopy> MakeCubBatch(const CopyPieces& pieces);
 
 }  // namespace sluice
 
-#endif  // SLUICE_BENCH_GPU_CUDA_BATCHED_COPIES_H_
+#endif  // SLUICE_BENCH_MICRO_CUDA_BATCHED_COPIES_H_

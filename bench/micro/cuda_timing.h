@@ -1,6 +1,6 @@
 // What measurements on a GPU have in common: errors end them, events time them.
-#ifndef SLUICE_BENCH_GPU_CUDA_TIMING_H_
-#define SLUICE_BENCH_GPU_CUDA_TIMING_H_
+#ifndef SLUICE_BENCH_MICRO_CUDA_TIMING_H_
+#define SLUICE_BENCH_MICRO_CUDA_TIMING_H_
 
 #include <cuda_runtime_api.h>
 
@@ -61,4 +61,4 @@ class Stopwatch {
 
 }  // namespace sluice
 
-#endif  // SLUICE_BENCH_GPU_CUDA_TIMING_H_
+#endif  // SLUICE_BENCH_MICRO_CUDA_TIMING_H_

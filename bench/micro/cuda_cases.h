@@ -1,6 +1,6 @@
 // What the CUDA device is measured with.
-#ifndef SLUICE_BENCH_GPU_CUDA_CASES_H_
-#define SLUICE_BENCH_GPU_CUDA_CASES_H_
+#ifndef SLUICE_BENCH_MICRO_CUDA_CASES_H_
+#define SLUICE_BENCH_MICRO_CUDA_CASES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -46,4 +46,4 @@ std::vector<Case> AllCases(int64_t bytes);
 
 }  // namespace sluice
 
-#endif  // SLUICE_BENCH_GPU_CUDA_CASES_H_
+#endif  // SLUICE_BENCH_MICRO_CUDA_CASES_H_
