@@ -143,11 +143,11 @@ EXPERIMENTS = [
                "--shape 4096,4096 --tensors 1 --compare-plans relay,naive -n {rounds}",
                cases=product(preset=("etha-1-no_partial", "etha-2-no_partial")),
                turns=ways.two_nodes, quick={"4096,4096": "256,256"}),
-    Experiment("copies", 0.3, 41, "copy_bench --benchmark_filter='^Rows/.*/streaming:1/threads:1|"
+    Experiment("copies", 0.3, 41, "micro-bench --benchmark_filter='^Rows/.*/streaming:1/threads:1|"
                "^Cast/ratio_|NaiveCastRatio|FoldRatio/ratio_' --benchmark_format=json",
                turns=ways.copies, quick={"^Rows/.*/streaming:1/threads:1|^Cast/ratio_":
                                          "^Cast/ratio_f32_to_bf16/"}),
-    Experiment("planning", 0.7, 5, "plan_bench --model deepseek-v3 --system deepseek-v3-512-512 "
+    Experiment("planning", 0.7, 5, "micro-bench plan --model deepseek-v3 --system deepseek-v3-512-512 "
                "--samples 64", turns=ways.planning, quick={"64": "4"}),
     # The first consumer asks for more than the budget brings at 200 ms, the second one never.
     Experiment("waves", 8, 5, stream(
@@ -161,7 +161,7 @@ EXPERIMENTS = [
                cases=product(source=("buffered", "file"),
                              slots=(1, 2, 4, 8, 16, 32, 64, 128, 256, 512)),
                labels=latencies(0, 20, 50, 200), more=of_slots, after=add_bound),
-    Experiment("hand-over", 1.5, 5, "hand_over_bench --seconds {seconds}", "wall_ns",
+    Experiment("hand-over", 1.5, 5, "micro-bench hand-over --seconds {seconds}", "wall_ns",
                lambda way: way.replace("queue", "stream"), product(processes=(1, 64)),
                turns=ways.hand_over,
                more=lambda processes: {"seconds": 3 if processes == 1 else 10},
@@ -191,7 +191,7 @@ EXPERIMENTS = [
         "--generate-order {order} --progress-thread {thread} --baseline loop --check all"),
         "time_us", "loop", product(thread=(0, 1), order=("free", "after-update", "one-ahead")),
         after=ways.same_items, quick={"--items 150": "--items 20"}),
-    Experiment("connect", 2, 11, "spawn -n 64 connect_bench --tensors {tensors} {stages} --rounds "
+    Experiment("connect", 2, 11, "spawn -n 64 micro-bench connect --tensors {tensors} {stages} --rounds "
                "{rounds}", cases=product(tensors=(1000, 10000), stages=("", "--stages")),
                turns=ways.connect, quick={"-n 64": "-n 4"}),
     Experiment("wires", 14, 11, COMPARE + " wires --rate {rate}",

@@ -226,7 +226,7 @@ def hand_over(job, experiment, processes):
         for process in started:
             _, errors = process.communicate(timeout=600)
             if process.returncode != 0:
-                raise Failure(f"hand_over_bench ended with {process.returncode}: {errors.strip()}")
+                raise Failure(f"micro-bench ended with {process.returncode}: {errors.strip()}")
         found = [json.loads(file.read_text(encoding="utf-8")) for file in files]
         return {way: {key: spread(one[way][key]["median"] for one in found)["median"]
                       for key in ("wall_ns", "cpu_ns")}

@@ -10,7 +10,7 @@ usage: compare_torch.py [OPTION...]
   --folder DIR     the checkpoint is made there, and removed afterwards [build]
   --venv DIR       PyTorch and other packages go there, and stay [build/venv-torch]
   --bench FILE     the program that does in C++ what the part small does
-                   [build/bin/small_sync_bench]
+                   [build/bin/micro-bench]
   --wheel FILE     whose size is told [the newest of build/wheel]
   --quick          small sizes and 3 rounds: shows that it works, and no more
   --json FILE      parts that were measured replace those that are there
@@ -134,7 +134,7 @@ def redistribution(case, memory):
 
 def small(options, python, folder):
     """What Python costs beside C++: the difference of medians, round by round."""
-    programs = {"c++": [options.bench],
+    programs = {"c++": [options.bench, "small-sync"],
                 **{way: [python, HERE / "small_sync.py", "--way", way]
                    for way in ("bound", "sync")}}
     syncs, starts = {name: [] for name in programs}, {name: [] for name in programs}
@@ -228,7 +228,7 @@ def parse():
     parser.add_argument("--bytes", type=size_of, default=1536 << 20)
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--venv", type=pathlib.Path, default=ROOT / "build/venv-torch")
-    parser.add_argument("--bench", type=pathlib.Path, default=ROOT / "build/bin/small_sync_bench")
+    parser.add_argument("--bench", type=pathlib.Path, default=ROOT / "build/bin/micro-bench")
     parser.add_argument("--wheel", type=pathlib.Path)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=pathlib.Path, default=ROOT / "build/results/python.json")

@@ -11,6 +11,7 @@
 #include "job/ranks.h"
 #include "job/trace_file.h"
 #include "memory/mapped_memory.h"
+#include "memory/usage.h"
 #include "sluice/session.h"
 #include "sluice/stream.h"
 #include "stream/consumer.h"
@@ -19,7 +20,6 @@
 #include "stream/options.h"
 #include "stream/outcome.h"
 #include "stream/progress_bar.h"
-#include "stream/usage.h"
 
 namespace sluice::bench {
 

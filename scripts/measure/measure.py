@@ -21,8 +21,7 @@ from experiments import COMPARE, EXPERIMENTS  # noqa: E402
 from job import Fields, Job  # noqa: E402
 from rounds import ROOT, call, say  # noqa: E402
 
-PROGRAMS = ("sluice-bench", "sluice-sim", "plan_bench", "copy_bench", "hand_over_bench",
-            "connect_bench")
+PROGRAMS = ("sluice-bench", "sluice-sim", "micro-bench")
 
 
 def parse():

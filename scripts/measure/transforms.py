@@ -15,7 +15,7 @@ import packages
 from rounds import CannotRun, Failure, call
 
 PACKAGES = ("python3-venv",)
-PROGRAMS = ("copy_bench",)
+PROGRAMS = ("micro-bench",)
 MPI = False
 PIXELS = 224 * 224 * 3
 ELEMENT_BYTES = {"f32": 4, "f16": 2, "bf16": 2}
@@ -111,7 +111,7 @@ def way_of(name, to, layout, time_us):
 
 
 def sluice_times(args):
-    output = call([args.bin / "copy_bench", "--benchmark_filter=Image", "--benchmark_format=json",
+    output = call([args.bin / "micro-bench", "--benchmark_filter=Image", "--benchmark_format=json",
                    f"--benchmark_min_time={args.seconds}"])
     times, memcpy = {}, {}
     for run in json.loads(output)["benchmarks"]:
@@ -122,7 +122,7 @@ def sluice_times(args):
         else:  # NormalizedImage/u8_nhwc_to_f32_nchw
             times.update(way_of("sluice", *name.split("_to_")[1].split("_"), us))
     if len(times) != 2 * len(ELEMENT_BYTES) or len(memcpy) != 2:
-        raise Failure(f"copy_bench has other benchmarks: {output[-2000:]}")
+        raise Failure(f"micro-bench has other benchmarks: {output[-2000:]}")
     for size, us in memcpy.items():
         times[f"memcpy, {size}"] = {"bytes": PIXELS * (1 + size), "time_us": float(us),
                                     "gb_per_s": PIXELS * (1 + size) / us / 1e3}

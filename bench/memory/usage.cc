@@ -1,5 +1,5 @@
 // getrusage, twice.
-#include "stream/usage.h"
+#include "memory/usage.h"
 
 #include <sys/resource.h>
 

@@ -1,6 +1,6 @@
 // What the kernel says that this process and the calling thread have used.
-#ifndef SLUICE_BENCH_STREAM_USAGE_H_
-#define SLUICE_BENCH_STREAM_USAGE_H_
+#ifndef SLUICE_BENCH_MEMORY_USAGE_H_
+#define SLUICE_BENCH_MEMORY_USAGE_H_
 
 #include <cstdint>
 
@@ -15,4 +15,4 @@ Usage UsageNow();
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_STREAM_USAGE_H_
+#endif  // SLUICE_BENCH_MEMORY_USAGE_H_

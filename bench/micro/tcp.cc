@@ -1,6 +1,6 @@
 // Messages between two threads over TCP links of loopback: GB/s for one size, several in flight.
 //
-//   build/bin/tcp_bench --benchmark_min_time=1
+//   build/bin/micro-bench --benchmark_filter=BM_Tcp --benchmark_min_time=1
 //
 // Both ends share the machine's cores, so a figure is one of this machine.
 #include <atomic>
@@ -99,18 +99,7 @@ void BM_Tcp(benchmark::State& state) {
   }
   state.SetBytesProcessed(static_cast<int64_t>(bytes) * state.iterations());
 }
-BENCHMARK(BM_Tcp)
-    ->Arg(4 << 10)
-    ->Arg(32 << 10)
-    ->Arg(64 << 10)
-    ->Arg(256 << 10)
-    ->Arg(1 << 20)
-    ->Arg(4 << 20)
-    ->Arg(16 << 20)
-    ->Arg(64 << 20)
-    ->UseRealTime();
+BENCHMARK(BM_Tcp)->RangeMultiplier(4)->Range(4 << 10, 64 << 20)->UseRealTime();
 
 }  // namespace
 }  // namespace sluice
-
-BENCHMARK_MAIN();

@@ -1,6 +1,6 @@
-// Whole buffers that are normalized or copied, against memcpy and plain loops in the same run.
+// Whole buffers that are normalized, against memcpy and plain loops in the same run.
 //
-// Rates of normalizations are of bytes read plus bytes written, beside a memcpy of as many. Sources
+// Rates are of bytes read plus bytes written, beside a memcpy of as many. Sources
 // and destinations lie in a ring of buffers, as slots do, so that small ones are not in the first
 // caches. Not a test: nothing is checked here.
 #include <benchmark/benchmark.h>
@@ -13,11 +13,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "absl/types/span.h"
 #include "device/normalization.h"
-#include "device/strided_copy.h"
 #include "sluice/tensor.h"
-#include "tensor/stretch.h"
 
 namespace sluice {
 namespace {
@@ -65,22 +62,6 @@ void WholeMemcpy(benchmark::State& state) {
   });
 }
 BENCHMARK(WholeMemcpy)->ArgName("KiB")->RangeMultiplier(4)->Range(256, 16384);
-
-// The same as a strided copy of one run.
-void WholeCopyStrided(benchmark::State& state) {
-  const int64_t bytes = state.range(0) << 10;
-  const Stretch run = {0, 0, bytes};
-  StridedCopy copy;
-  copy.runs[0] = absl::MakeConstSpan(&run, 1);
-  copy.src_strides[0] = copy.dst_strides[0] = 1;
-  copy.end = bytes;
-  Time(state, bytes, 2 * bytes, [&](const std::byte* src, std::byte* dst) {
-    copy.src = src;
-    copy.dst = dst;
-    CopyStrided(copy);
-  });
-}
-BENCHMARK(WholeCopyStrided)->ArgName("KiB")->RangeMultiplier(4)->Range(256, 16384);
 
 void TimeNormalize(benchmark::State& state, int64_t buffer_bytes, int64_t bytes,
                    Normalization how) {
@@ -164,26 +145,21 @@ BENCHMARK_CAPTURE(NormalizedImage, u8_nhwc_to_f32_nhwc, DType::kF32, false);
 BENCHMARK_CAPTURE(NormalizedImage, u8_nhwc_to_f16_nhwc, DType::kF16, false);
 BENCHMARK_CAPTURE(NormalizedImage, u8_nhwc_to_bf16_nhwc, DType::kBF16, false);
 
-#define SLUICE_NORMALIZE_BENCHMARK(name, from, to)            \
-  BENCHMARK_CAPTURE(Normalized, name, DType::from, DType::to) \
-      ->ArgName("KiB")                                        \
-      ->RangeMultiplier(8)                                    \
+#define SLUICE_NORMALIZE_BENCHMARK(from_name, from, to_name, to)                  \
+  BENCHMARK_CAPTURE(Normalized, from_name##_to_##to_name, DType::from, DType::to) \
+      ->ArgName("KiB")                                                            \
+      ->RangeMultiplier(8)                                                        \
       ->Range(256, 16384)
-SLUICE_NORMALIZE_BENCHMARK(u8_to_f16, kU8, kF16);
-SLUICE_NORMALIZE_BENCHMARK(u8_to_bf16, kU8, kBF16);
-SLUICE_NORMALIZE_BENCHMARK(u8_to_f32, kU8, kF32);
-SLUICE_NORMALIZE_BENCHMARK(i16_to_f16, kI16, kF16);
-SLUICE_NORMALIZE_BENCHMARK(i16_to_bf16, kI16, kBF16);
-SLUICE_NORMALIZE_BENCHMARK(i16_to_f32, kI16, kF32);
-SLUICE_NORMALIZE_BENCHMARK(f16_to_f16, kF16, kF16);
-SLUICE_NORMALIZE_BENCHMARK(f16_to_bf16, kF16, kBF16);
-SLUICE_NORMALIZE_BENCHMARK(f16_to_f32, kF16, kF32);
-SLUICE_NORMALIZE_BENCHMARK(bf16_to_f16, kBF16, kF16);
-SLUICE_NORMALIZE_BENCHMARK(bf16_to_bf16, kBF16, kBF16);
-SLUICE_NORMALIZE_BENCHMARK(bf16_to_f32, kBF16, kF32);
-SLUICE_NORMALIZE_BENCHMARK(f32_to_f16, kF32, kF16);
-SLUICE_NORMALIZE_BENCHMARK(f32_to_bf16, kF32, kBF16);
-SLUICE_NORMALIZE_BENCHMARK(f32_to_f32, kF32, kF32);
+#define SLUICE_NORMALIZE_BENCHMARKS(name, from)        \
+  SLUICE_NORMALIZE_BENCHMARK(name, from, f16, kF16);   \
+  SLUICE_NORMALIZE_BENCHMARK(name, from, bf16, kBF16); \
+  SLUICE_NORMALIZE_BENCHMARK(name, from, f32, kF32)
+SLUICE_NORMALIZE_BENCHMARKS(u8, kU8);
+SLUICE_NORMALIZE_BENCHMARKS(i16, kI16);
+SLUICE_NORMALIZE_BENCHMARKS(f16, kF16);
+SLUICE_NORMALIZE_BENCHMARKS(bf16, kBF16);
+SLUICE_NORMALIZE_BENCHMARKS(f32, kF32);
+#undef SLUICE_NORMALIZE_BENCHMARKS
 #undef SLUICE_NORMALIZE_BENCHMARK
 
 }  // namespace

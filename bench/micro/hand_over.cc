@@ -1,7 +1,6 @@
-// What it costs a consumer to take an item that is there and to give it back. The item is one of a
-// stream with a progress thread, or of a queue with a mutex and condition variables of that depth.
-//
-// usage: hand_over_bench [--seconds S] [--depth D] [--json FILE]
+// micro-bench hand-over: what it costs a consumer to take an item that is there and to give it
+// back. The item is one of a stream with a progress thread, or of a queue with a mutex and
+// condition variables of that depth.
 //
 // All ways are measured in turns. A turn waits until items are there, then takes and releases half
 // a depth of them. Either these are the last ones, so that nothing else goes on, or the other
@@ -19,6 +18,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,14 +27,15 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "job/exit_codes.h"
+#include "micro/commands.h"
 #include "micro/locked_queue.h"
+#include "report/spread.h"
 #include "sluice/local.h"
 #include "sluice/session.h"
 #include "sluice/stream.h"
+#include "workload/write_file.h"
 
 namespace sluice::bench {
 namespace {
@@ -47,7 +48,7 @@ constexpr int64_t kEpochs = int64_t{1} << 20;  // more than a run gets to
 constexpr absl::Duration kShortestPause = absl::Microseconds(500);
 constexpr absl::Duration kLongestPause = absl::Milliseconds(200);
 
-struct Options {
+struct HandOverOptions {
   double seconds = 3;
   int depth = 256;
   std::string json_file;
@@ -138,12 +139,12 @@ struct Turns {
   std::vector<double> cpu_ns;   // of the consumer's thread alone
   int64_t left_out = 0;
   int64_t wrong = 0;
+  int64_t next = 0;  // the number that is due
   absl::Duration pause = kShortestPause;
 };
 
-// `*next`: the number that is due.
 template <typename Way>
-absl::Status TakeTurn(Way* way, int items, int64_t* next, Turns* turns) {
+absl::Status TakeTurn(Way* way, int items, Turns* turns) {
   absl::SleepFor(turns->pause);
   std::vector<int64_t> numbers(static_cast<size_t>(items));
   bool all_there = true;
@@ -156,7 +157,7 @@ absl::Status TakeTurn(Way* way, int items, int64_t* next, Turns* turns) {
   }
   const auto wall = static_cast<double>(NowNs(CLOCK_MONOTONIC) - wall_ns);
   const auto cpu = static_cast<double>(NowNs(CLOCK_THREAD_CPUTIME_ID) - cpu_ns);
-  for (const int64_t number : numbers) turns->wrong += number == (*next)++ % kItems ? 0 : 1;
+  for (const int64_t number : numbers) turns->wrong += number == turns->next++ % kItems ? 0 : 1;
   if (!all_there) {
     ++turns->left_out;
     turns->pause = std::min(2 * turns->pause, kLongestPause);
@@ -167,131 +168,98 @@ absl::Status TakeTurn(Way* way, int items, int64_t* next, Turns* turns) {
   return absl::OkStatus();
 }
 
-double Quantile(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
-}
-
-std::string SpreadJson(const std::vector<double>& values) {
-  return absl::StrFormat("{\"median\": %.2f, \"q1\": %.2f, \"q3\": %.2f}", Quantile(values, 0.5),
-                         Quantile(values, 0.25), Quantile(values, 0.75));
-}
-
-std::string WayJson(const Turns& turns) {
-  return absl::StrFormat(
-      " \"%s\": {\"wall_ns\": %s, \"cpu_ns\": %s, \"turns\": %d, \"left_out\": %d, "
-      "\"wrong\": %d}",
-      turns.name, SpreadJson(turns.wall_ns), SpreadJson(turns.cpu_ns), turns.wall_ns.size(),
-      turns.left_out, turns.wrong);
-}
-
 // All ways, each with its turn in a round.
 class Ways {
  public:
-  explicit Ways(const Options& options) : options_(options) {}
+  explicit Ways(const HandOverOptions& options) : options_(options) {}
 
   absl::Status Open() {
     auto session = MakeSession();
     if (!session.ok()) return session.status();
     session_ = *std::move(session);
-    auto filled = StreamWay::Open(session_.get(), file_.uri(), options_.depth, kEndless);
-    if (!filled.ok()) return filled.status();
-    filled_stream_ = *std::move(filled);
-    return absl::OkStatus();
+    return OpenStream(kEndless, &filled_stream_);
   }
 
   absl::Status Round() {
     const int items = options_.depth / 2;
-    auto stream = StreamWay::Open(session_.get(), file_.uri(), options_.depth, items);
-    if (!stream.ok()) return stream.status();
-    int64_t next = 0;
-    absl::Status status = TakeTurn(&*stream, items, &next, &turns_[0]);
-    if (!status.ok()) return status;
+    StreamWay stream;
+    absl::Status status = OpenStream(items, &stream);
+    turns_[0].next = turns_[1].next = 0;
+    if (status.ok()) status = TakeTurn(&stream, items, &turns_[0]);
     LockedQueue queue(options_.depth, kItemBytes, items, kItems);
-    next = 0;
-    status = TakeTurn(&queue, items, &next, &turns_[1]);
-    if (status.ok()) status = TakeTurn(&filled_stream_, items, &next_of_stream_, &turns_[2]);
-    if (status.ok()) status = TakeTurn(&filled_queue_, items, &next_of_queue_, &turns_[3]);
+    if (status.ok()) status = TakeTurn(&queue, items, &turns_[1]);
+    if (status.ok()) status = TakeTurn(&filled_stream_, items, &turns_[2]);
+    if (status.ok()) status = TakeTurn(&filled_queue_, items, &turns_[3]);
     return status;
   }
 
-  std::string Json() const {
-    std::vector<std::string> ways;
-    for (const Turns& turns : turns_) ways.push_back(WayJson(turns));
-    return absl::StrFormat("{\"depth\": %d, \"turn_items\": %d, \"item_bytes\": %d,\n%s}\n",
-                           options_.depth, options_.depth / 2, kItemBytes,
-                           absl::StrJoin(ways, ",\n"));
-  }
-
-  void Print() const {
+  // Prints and writes what was measured. DataLoss for wrong numbers.
+  absl::Status Report() const {
+    nlohmann::ordered_json json = {
+        {"depth", options_.depth}, {"turn_items", options_.depth / 2}, {"item_bytes", kItemBytes}};
+    const auto spread = [](const std::vector<double>& values) {
+      return nlohmann::ordered_json({{"median", Median(values)},
+                                     {"q1", Quantile(values, 0.25)},
+                                     {"q3", Quantile(values, 0.75)}});
+    };
+    absl::Status status;
     for (const Turns& turns : turns_) {
-      std::printf("%-16s %8.1f ns an item (%.1f-%.1f), %.1f of the processor; %zu turns, ",
-                  turns.name, Quantile(turns.wall_ns, 0.5), Quantile(turns.wall_ns, 0.25),
-                  Quantile(turns.wall_ns, 0.75), Quantile(turns.cpu_ns, 0.5), turns.wall_ns.size());
-      std::printf("%lld left out\n", static_cast<long long>(turns.left_out));
-    }
-  }
-
-  absl::Status Check() const {
-    for (const Turns& turns : turns_) {
+      absl::PrintF("%-16s %8.1f ns an item (%.1f-%.1f), %.1f of the processor; %d turns, ",
+                   turns.name, Median(turns.wall_ns), Quantile(turns.wall_ns, 0.25),
+                   Quantile(turns.wall_ns, 0.75), Median(turns.cpu_ns), turns.wall_ns.size());
+      absl::PrintF("%d left out\n", turns.left_out);
+      json[turns.name] = {{"wall_ns", spread(turns.wall_ns)},
+                          {"cpu_ns", spread(turns.cpu_ns)},
+                          {"turns", turns.wall_ns.size()},
+                          {"left_out", turns.left_out},
+                          {"wrong", turns.wrong}};
       if (turns.wrong > 0) {
-        return absl::DataLossError(
-            absl::StrCat(turns.name, ": ", turns.wrong, " items were not the next ones"));
-      }
-      if (turns.wall_ns.empty()) {
-        return absl::DeadlineExceededError(
-            absl::StrCat(turns.name, ": no turn found all of its items there; --seconds may help"));
+        status.Update(absl::DataLossError(
+            absl::StrCat(turns.name, ": ", turns.wrong, " items were not the next ones")));
+      } else if (turns.wall_ns.empty()) {
+        status.Update(absl::DeadlineExceededError(absl::StrCat(
+            turns.name, ": no turn found all of its items there; --seconds may help")));
       }
     }
-    return absl::OkStatus();
+    if (options_.json_file.empty()) return status;
+    const absl::Status written = WriteFile(options_.json_file, json.dump(1) + "\n");
+    return written.ok() ? status : written;
   }
 
  private:
-  const Options options_;
+  absl::Status OpenStream(int64_t items, StreamWay* way) {
+    auto opened = StreamWay::Open(session_.get(), file_.uri(), options_.depth, items);
+    if (opened.ok()) *way = *std::move(opened);
+    return opened.status();
+  }
+
+  const HandOverOptions& options_;
   const ItemFile file_;
   std::unique_ptr<Session> session_;
   StreamWay filled_stream_;  // ends before its session
   LockedQueue filled_queue_{options_.depth, kItemBytes, kEndless, kItems};
-  int64_t next_of_stream_ = 0;
-  int64_t next_of_queue_ = 0;
   std::array<Turns, 4> turns_ = {Turns("stream"), Turns("queue"), Turns("stream, filling"),
                                  Turns("queue, filling")};
 };
 
-absl::Status RunHere(const Options& options) {
+absl::Status MeasureHandOver(const HandOverOptions& options) {
   Ways ways(options);
   absl::Status status = ways.Open();
   const absl::Time end = absl::Now() + absl::Seconds(options.seconds);
   while (status.ok() && absl::Now() < end) status = ways.Round();
-  if (!status.ok()) return status;
-  ways.Print();
-  if (!options.json_file.empty()) {
-    std::ofstream file(options.json_file);
-    if (!(file << ways.Json() << std::flush)) {
-      return absl::UnavailableError(absl::StrCat("cannot write ", options.json_file));
-    }
-  }
-  return ways.Check();
+  return status.ok() ? ways.Report() : status;
 }
 
 }  // namespace
-}  // namespace sluice::bench
 
-int main(int argc, char** argv) {
-  sluice::bench::Options options;
-  CLI::App app("What handing one item over costs: a stream's, and a queue's with a lock");
-  app.add_option("--seconds", options.seconds, "how long, for all ways together [3]")
+Work AddHandOver(CLI::App* app) {
+  const auto options = std::make_shared<HandOverOptions>();
+  app->add_option("--seconds", options->seconds, "how long, for all ways together [3]")
       ->check(CLI::Range(0.01, 3600.0));
-  app.add_option("--depth", options.depth, "items that can be there at once [256]")
+  app->add_option("--depth", options->depth, "items that can be there at once [256]")
       ->check(CLI::Range(2, 8192));
-  app.add_option("-J,--json", options.json_file, "write the results here");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : sluice::bench::kBadUsageExit;
-  }
-  const absl::Status status = sluice::bench::RunHere(options);
-  if (!status.ok()) std::fprintf(stderr, "hand_over_bench: %s\n", status.ToString().c_str());
-  return status.ok() ? 0 : sluice::bench::kFailedExit;
+  app->add_option("-J,--json", options->json_file, "write the results here");
+  return [options] { return MeasureHandOver(*options); };
 }
+
+}  // namespace sluice::bench
