@@ -95,7 +95,9 @@ class CheckpointCommand final : public Command {
         .mode = "load", .checked = check_ != Check::kNone, .sampled = check_ == Check::kSample};
     std::optional<MappedLoad> mapped;
     for (const std::string& name : options_.baselines) {
-      result.others.push_back({.name = name});  // mmap is the only one
+      result.others.push_back(result);  // mmap is the only one
+      result.others.back().mode = name;
+      result.others.back().is_other = true;
       status = PrepareMapped(*mine, session, &mapped, &result.others.back());
       if (!status.ok()) return status;
     }
@@ -125,7 +127,7 @@ class CheckpointCommand final : public Command {
   }
 
   absl::Status LoadMapped(bool timed, const MappedLoad& load, Session* session, RankTensors* mine,
-                          OtherWay* way) {
+                          CheckpointResult* way) {
     if (absl::Status status = BeforeLoad(session, mine); !status.ok()) return status;
     const int64_t begin_ns = MonotonicNs();
     const absl::Status loaded = load.Run();
@@ -141,7 +143,7 @@ class CheckpointCommand final : public Command {
 
   // Leaves `*load` empty, and says why, if some rank cannot load this way.
   absl::Status PrepareMapped(const RankTensors& mine, Session* session,
-                             std::optional<MappedLoad>* load, OtherWay* way) {
+                             std::optional<MappedLoad>* load, CheckpointResult* way) {
     absl::StatusOr<MappedLoad> made = MappedLoad::Create(directory_, &mine);
     absl::Status status = OnAll(made.status(), session);
     if (absl::IsUnimplemented(status)) {
@@ -196,9 +198,15 @@ class CheckpointCommand final : public Command {
   }
 
   void Report(CheckpointResult result) {
+    for (CheckpointResult& way : result.others) {
+      way.stats.tensors = result.stats.tensors;
+      way.stats.files = result.stats.files;
+      way.stats.file_bytes = result.stats.file_bytes;
+      way.ratio = RatioOf(way.seconds, result.seconds);
+    }
     Print(TableRows(result));
     AddWrong(result.mode, result.wrong);
-    for (const OtherWay& way : result.others) AddWrong(way.name, way.wrong);
+    for (const CheckpointResult& way : result.others) AddWrong(way.mode, way.wrong);
     report_.results.push_back(std::move(result));
     SaveResults();  // what is there, should the rest not come to its end
   }

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/ usr / bin / env python3
 """Loads a checkpoint once, the way that a Python library does it, and prints what came of it.
 
   python_load.py WAY FILE...        in an environment that has the library

@@ -7,7 +7,7 @@
 
 #include "checkpoint/options.h"
 #include "checkpoint/result.h"
-#include "job/job_report.h"
+#include "report/report.h"
 
 namespace sluice::bench {
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "report/spread.h"
 #include "sluice/checkpoint.h"
 
 namespace sluice::bench {
@@ -17,42 +18,25 @@ struct CheckpointRecord {
   int64_t wrong = 0;
 };
 
-// A way to load that had its turn in each iteration.
-struct OtherWay {
-  std::string name;
-  std::string reason = {};           // not empty: why it could not load this
-  std::vector<double> seconds = {};  // of each iteration: the longest of any rank
-  int64_t wrong = 0;                 // of all, warm-up included
-};
-
 // Sums over the ranks, but for times, peaks and limits: the largest of any rank.
 struct CheckpointResult {
-  std::string mode;                  // "save" or "load"
+  std::string mode;                  // "save" or "load", or another way to load
   bool checked = false;              // whether elements were compared,
   bool sampled = false;              // and then only some of them
-  std::vector<double> seconds = {};  // of each iteration
+  std::vector<double> seconds = {};  // of each iteration: the longest of any rank
   CheckpointStats stats = {};        // of the last one
   int64_t wrong = 0;                 // of all, warm-up included
-  std::vector<OtherWay> others = {};
+  // Other ways to load, with their turns in each iteration.
+  std::vector<CheckpointResult> others = {};
+  // Of another way: why it could not load this, if it could not; and its times over ours. Its stats
+  // have nothing but what was loaded.
+  bool is_other = false;
+  std::string reason = {};
+  TimeRatio ratio = {};
 };
 
 // `timed`: no warm-up.
 void AddIteration(absl::Span<const CheckpointRecord> records, bool timed, CheckpointResult* result);
-void AddIteration(absl::Span<const CheckpointRecord> records, bool timed, OtherWay* way);
-
-// Of at least one.
-double MedianSeconds(std::vector<double> seconds);
-
-// 10^9 bytes of the tensors, as they lie in files, in a second at the median.
-double GbPerS(const CheckpointResult& result, const std::vector<double>& seconds);
-
-// Another way's time over ours: of the medians, and quartiles of the iterations' ratios.
-struct TimeRatio {
-  double medians = 0;
-  double p25 = 0;
-  double p75 = 0;
-};
-TimeRatio RatioOf(const OtherWay& way, const CheckpointResult& ours);
 
 }  // namespace sluice::bench
 

@@ -147,8 +147,8 @@ EXPERIMENTS = [
                "^Cast/ratio_|NaiveCastRatio|FoldRatio/ratio_' --benchmark_format=json",
                turns=ways.copies, quick={"^Rows/.*/streaming:1/threads:1|^Cast/ratio_":
                                          "^Cast/ratio_f32_to_bf16/"}),
-    Experiment("planning", 0.7, 5, "micro-bench plan --model deepseek-v3 --system deepseek-v3-512-512 "
-               "--samples 64", turns=ways.planning, quick={"64": "4"}),
+    Experiment("planning", 0.7, 5, "micro-bench plan --model deepseek-v3 --system "
+               "deepseek-v3-512-512 --samples 64", turns=ways.planning, quick={"64": "4"}),
     # The first consumer asks for more than the budget brings at 200 ms, the second one never.
     Experiment("waves", 8, 5, stream(
         "buffered:{dir}", "--latency-ms {latency_ms} --consume-us {consume_ms}000", window(32),
@@ -191,8 +191,8 @@ EXPERIMENTS = [
         "--generate-order {order} --progress-thread {thread} --baseline loop --check all"),
         "time_us", "loop", product(thread=(0, 1), order=("free", "after-update", "one-ahead")),
         after=ways.same_items, quick={"--items 150": "--items 20"}),
-    Experiment("connect", 2, 11, "spawn -n 64 micro-bench connect --tensors {tensors} {stages} --rounds "
-               "{rounds}", cases=product(tensors=(1000, 10000), stages=("", "--stages")),
+    Experiment("connect", 2, 11, "spawn -n 64 micro-bench connect --tensors {tensors} {stages} "
+               "--rounds {rounds}", cases=product(tensors=(1000, 10000), stages=("", "--stages")),
                turns=ways.connect, quick={"-n 64": "-n 4"}),
     Experiment("wires", 14, 11, COMPARE + " wires --rate {rate}",
                cases=product(rate=("none", "10gbit")),

@@ -15,7 +15,7 @@
 #include "job/agreement.h"
 #include "job/exit_codes.h"
 #include "job/job.h"
-#include "job/job_report.h"
+#include "report/report.h"
 #include "job/ranks.h"
 #include "sluice/fabric.h"
 

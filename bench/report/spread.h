@@ -24,6 +24,20 @@ inline double Median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
+// Another way's times over ours: of the medians, and quartiles of the rounds' ratios. 0 where we
+// took none.
+struct TimeRatio {
+  double medians = 0;
+  double p25 = 0;
+  double p75 = 0;
+};
+inline TimeRatio RatioOf(const std::vector<double>& theirs, const std::vector<double>& ours) {
+  const auto over = [](double their, double our) { return our > 0 ? their / our : 0; };
+  std::vector<double> ratios;
+  for (size_t i = 0; i < theirs.size(); ++i) ratios.push_back(over(theirs[i], ours[i]));
+  return {over(Median(theirs), Median(ours)), Quantile(ratios, 0.25), Quantile(ratios, 0.75)};
+}
+
 }  // namespace sluice::bench
 
 #endif  // SLUICE_BENCH_REPORT_SPREAD_H_

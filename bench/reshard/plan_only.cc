@@ -7,14 +7,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "device/cache_share.h"
 #include "job/built_with.h"
 #include "job/exit_codes.h"
 #include "job/job.h"
 #include "reshard/lanes.h"
 #include "reshard/plan_figures.h"
-#include "reshard/report_json.h"
+#include "reshard/report.h"
 #include "session/limits.h"
 #include "tensor/quoted.h"
 #include "workload/layout_ranks.h"
@@ -32,16 +31,7 @@ std::string Header(const Options& options, int64_t slots) {
       "# across: bytes between nodes, all over the least that any plan needs; sender, receiver: of "
       "the busiest, over an even spread\n",
       "# most: bytes of a bucket; peak: without a budget, most on any rank\n#\n",
-      absl::StrFormat("#%13s %8s %8s %8s %5s %9s %9s %9s %9s %13s  %s\n", "across (B)", "across",
-                      "sender", "receiver", "hops", "most (B)", "buckets", "channels", "peak",
-                      "peak (B)", "case"));
-}
-
-std::string Row(const PlanFigures& plan) {
-  return absl::StrFormat(" %13d %8.3f %8.3f %8.3f %5d %9d %9d %9d %9d %13d  %s\n", plan.node_bytes,
-                         plan.node_bytes_ratio, plan.busiest_src_ratio, plan.busiest_dst_ratio,
-                         plan.hops_max, plan.bucket_bytes, plan.buckets, plan.channels,
-                         plan.peak_buckets, plan.peak_bytes, Escaped(plan.id));
+      PlanColumns().TableHead());
 }
 
 absl::StatusOr<PlanFigures> PlanCase(const Case& entry, const Options& options,
@@ -78,7 +68,7 @@ void PlanEach(const Case& entry, const Options& options, const Budget& budget, R
         report->errors.push_back({entry.id, std::string(figures.status().message())});
         return;
       }
-      std::fputs(Row(*figures).c_str(), stdout);
+      std::fputs(PlanColumns().TableRow(*figures).c_str(), stdout);
       std::fflush(stdout);
       report->plans.push_back(*std::move(figures));
     }

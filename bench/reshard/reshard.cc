@@ -11,8 +11,7 @@
 #include "memory/memory_watch.h"
 #include "reshard/baseline_runs.h"
 #include "reshard/lanes.h"
-#include "reshard/report_json.h"
-#include "reshard/report_table.h"
+#include "reshard/report.h"
 #include "reshard/runner.h"
 #include "workload/numbers.h"
 
@@ -67,7 +66,7 @@ class ReshardCommand final : public Command {
     for (const Lane& lane : *lanes) {
       report_.wires.push_back({lane.suffix, lane.session->Report()});
     }
-    Print(IsOsu() ? OsuHeader(options_, report_) : TableHeader(options_, report_));
+    Print(HeaderText(options_, report_));
     Runner runner(&options_, ranks, baselines->get(), *std::move(lanes));
     for (const Case& entry : workload_.cases) RunCase(entry, &runner);
     WriteTrace(&runner);
@@ -84,12 +83,7 @@ class ReshardCommand final : public Command {
     return true;
   }
   std::string Json() const override { return JsonText(options_, report_); }
-  std::string Footer() const override {
-    const bool has_words = is_whole_ && !options_.model_file.empty() && options_.format == "table";
-    const bool for_programs = options_.format != "table";
-    return absl::StrCat(for_programs ? FooterWithBaselines(report_) : TableFooter(report_),
-                        has_words ? InWords(report_.results) : "");
-  }
+  std::string Footer() const override { return FooterText(options_, report_, is_whole_); }
 
   // Baselines are what one would write with MPI.
   absl::Status CheckBaselines() const {
@@ -115,7 +109,7 @@ class ReshardCommand final : public Command {
       return;
     }
     for (const CaseResult& result : *results) {
-      Print(RowOf(result));
+      Print(RowText(options_, result));
       if (options_.corrupt_bytes > 0 && result.corruptible_elements == 0) {
         AddError(entry.id,
                  absl::FailedPreconditionError("--corrupt: no target has a byte to flip"));
@@ -140,18 +134,12 @@ class ReshardCommand final : public Command {
                  BytesName(kMemoryBesideStaging), " beside it")));
   }
 
-  void AddBaselineErrors(const std::string& id, const std::vector<BaselineResult>& baselines) {
-    for (const BaselineResult& baseline : baselines) {
+  void AddBaselineErrors(const std::string& id, const std::vector<Baseline>& baselines) {
+    for (const Baseline& baseline : baselines) {
       if (baseline.wrong == 0) continue;
       AddError(id, absl::DataLossError(absl::StrCat("baseline ", baseline.name, ": ",
                                                     baseline.wrong, " elements are wrong")));
     }
-  }
-
-  bool IsOsu() const { return options_.format == "osu"; }
-  std::string RowOf(const CaseResult& result) const {
-    if (options_.format == "csv") return CsvRow(result);
-    return IsOsu() ? OsuRow(result) : TableRow(result);
   }
 
   const Options& options_;

@@ -8,28 +8,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "memory/memory_watch.h"
+#include "report/spread.h"
 #include "workload/layout_ranks.h"
 
 namespace sluice::bench {
 namespace {
 
-std::vector<double> Sorted(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values;
-}
-
 double BandwidthOf(int64_t payload_bytes, double time_us) {
   return payload_bytes > 0 && time_us > 0 ? static_cast<double>(payload_bytes) / time_us / 1e3 : 0;
-}
-
-// The value that a share of the others does not exceed.
-double Quantile(const std::vector<double>& sorted, double share) {
-  return sorted[static_cast<size_t>(std::lround(share * static_cast<double>(sorted.size() - 1)))];
-}
-
-double Median(const std::vector<double>& sorted) {
-  const size_t half = sorted.size() / 2;
-  return sorted.size() % 2 == 1 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
 // The smallest time that 99% of the iterations do not exceed.
@@ -38,8 +24,9 @@ double P99(const std::vector<double>& sorted) {
   return sorted[std::max<size_t>(rank, 1) - 1];
 }
 
-void SetTimes(const std::vector<double>& sorted, CaseResult* result) {
+void SetTimes(std::vector<double> sorted, CaseResult* result) {
   if (sorted.empty()) return;
+  std::sort(sorted.begin(), sorted.end());
   result->min_us = sorted.front();
   result->median_us = Median(sorted);
   result->p99_us = P99(sorted);
@@ -189,31 +176,23 @@ CaseResult Summarise(const std::string& id, const TransferSpec& spec, const Opti
   result.wait_share /= static_cast<double>(records.size());
   result.memory = GrowthOf(options, result, records);
   result.iterations_us = IterationTimes(records, one_host);
-  SetTimes(Sorted(result.iterations_us), &result);
+  SetTimes(result.iterations_us, &result);
   result.target_ranks = OrderFingerprints(spec, records);
   return result;
 }
 
-BaselineResult CompareWith(const std::string& name, const std::string& reason,
-                           const std::vector<double>& our_times,
-                           absl::Span<const RankRecord> records, bool one_host,
-                           const CaseResult& ours) {
-  BaselineResult result;
+Baseline CompareWith(const std::string& name, const std::string& reason,
+                     const std::vector<double>& our_times, absl::Span<const RankRecord> records,
+                     bool one_host, const CaseResult& ours) {
+  Baseline result;
   result.name = name;
   result.reason = reason;
   const std::vector<double> times = IterationTimes(records, one_host);
   if (!reason.empty() || times.empty()) return result;
   for (const RankRecord& record : records) result.wrong += record.wrong;
-  result.time_us = Median(Sorted(times));
-  result.alg_bw = BandwidthOf(ours.payload_bytes, result.time_us);
-  result.ratio = ours.median_us > 0 ? result.time_us / ours.median_us : 0;
-  std::vector<double> ratios;
-  for (size_t i = 0; i < times.size(); ++i) {
-    ratios.push_back(our_times[i] > 0 ? times[i] / our_times[i] : 0);
-  }
-  ratios = Sorted(std::move(ratios));
-  result.ratio_p25 = Quantile(ratios, 0.25);
-  result.ratio_p75 = Quantile(ratios, 0.75);
+  result.time_us = Median(times);
+  result.gb_per_s = BandwidthOf(ours.payload_bytes, result.time_us);
+  result.ratio = RatioOf(times, our_times);
   return result;
 }
 

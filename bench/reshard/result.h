@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "job/job_report.h"
+#include "report/report.h"
 #include "reshard/options.h"
 #include "reshard/plan_figures.h"
 #include "reshard/rank_record.h"
@@ -31,17 +31,6 @@ struct MemoryGrowth {
   bool judged = true;  // more than is allowed is a failure
 
   bool IsTooMuch() const { return judged && growth_bytes > allowed_bytes; }
-};
-
-// Another way to carry out the case, run in turns with ours.
-struct BaselineResult {
-  std::string name;
-  std::string reason;  // not empty: why it could not carry out the case; nothing else is set
-  double time_us = 0;  // median
-  double alg_bw = 0;   // of our payload
-  double ratio = 0;    // its median time / ours
-  double ratio_p25 = 0, ratio_p75 = 0;  // quartiles of the rounds' ratios
-  int64_t wrong = 0;
 };
 
 struct CaseResult {
@@ -77,7 +66,7 @@ struct CaseResult {
   int64_t windowed_target_bytes = 0, windowed_bytes = 0, whole_target_bytes = 0;
   MemoryGrowth memory;
   std::vector<TargetRank> target_ranks;
-  std::vector<BaselineResult> baselines;
+  std::vector<Baseline> baselines;
 };
 
 // What carries a lane's transfers between rank 0 and the others.
@@ -109,10 +98,9 @@ CaseResult Summarise(const std::string& id, const TransferSpec& spec, const Opti
                      const Session& session, bool one_host, absl::Span<const RankRecord> records);
 
 // A baseline of `records` against `ours`, which took `our_times` in the same rounds.
-BaselineResult CompareWith(const std::string& name, const std::string& reason,
-                           const std::vector<double>& our_times,
-                           absl::Span<const RankRecord> records, bool one_host,
-                           const CaseResult& ours);
+Baseline CompareWith(const std::string& name, const std::string& reason,
+                     const std::vector<double>& our_times, absl::Span<const RankRecord> records,
+                     bool one_host, const CaseResult& ours);
 
 }  // namespace sluice::bench
 

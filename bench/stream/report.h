@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "job/job_report.h"
 #include "job/trace_file.h"
+#include "report/report.h"
 #include "stream/options.h"
 #include "stream/outcome.h"
 
@@ -28,6 +28,9 @@ std::optional<int64_t> AllowedGrowth(const StreamBenchOptions& options, const Re
 // An error for each result whose memory has grown by more; empty: none.
 std::vector<std::string> GrowthErrors(const StreamBenchOptions& options,
                                       const std::vector<Result>& results);
+
+// What each row has.
+Columns<Result> StreamColumns(const StreamBenchOptions& options);
 
 // The results file. Its keys are an interface.
 std::string StreamJsonText(const StreamBenchOptions& options, const StreamReport& report);

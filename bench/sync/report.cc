@@ -2,7 +2,6 @@
 #include "sync/report.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -13,9 +12,7 @@
 namespace sluice::bench {
 namespace {
 
-using SyncJson = nlohmann::ordered_json;
-
-SyncJson SyncConfig(const SyncOptions& options, const SyncReport& report) {
+Json SyncConfig(const SyncOptions& options, const SyncReport& report) {
   return {{"role", report.role},
           {"rank", report.rank},
           {"size", report.size},
@@ -32,30 +29,31 @@ SyncJson SyncConfig(const SyncOptions& options, const SyncReport& report) {
           {"pause_ms", options.pause_ms},
           {"progress_thread", options.progress_thread},
           {"timeout_s", options.timeout_s},
-          {"wait_s", options.wait_s > 0 ? SyncJson(options.wait_s) : SyncJson()}};
+          {"wait_s", options.wait_s > 0 ? Json(options.wait_s) : Json()}};
 }
 
-SyncJson ByRole(int64_t trainer, int64_t server) {
-  return {{kTrainer, trainer}, {kServer, server}};
-}
+Json OrNull(int64_t us) { return us > 0 ? Json(us) : Json(); }
 
-SyncJson VersionJson(const SyncVersion& v) {
-  SyncJson json = {{"version", v.version},
-                   {"epoch", v.epoch},
-                   {"catch_up", v.catch_up},
-                   {"time_us", v.time_us},
-                   {"own_us", v.own_us > 0 ? SyncJson(v.own_us) : SyncJson()},
-                   {"ended_us", v.ended_us > 0 ? SyncJson(v.ended_us) : SyncJson()},
-                   {"wrong", v.wrong},
-                   {"members", ByRole(v.trainers, v.servers)},
-                   {"bytes_from", ByRole(v.trainer_bytes, v.server_bytes)},
-                   {"payload_bytes", v.payload_bytes}};
-  if (v.catch_up) json["caught_up"] = v.caught_up;
-  return json;
+const Columns<SyncVersion>& VersionColumns() {
+  using V = SyncVersion;
+  static const auto* const kColumns =
+      new Columns<V>{{"version", &V::version, {"version", "", 10}},
+                     {"epoch", &V::epoch, {"epoch", "", 6}},
+                     {"members/trainer", &V::trainers, {"trainers", "", 9}},
+                     {"members/server", &V::servers, {"servers", "", 8}},
+                     {"catch_up", &V::catch_up},
+                     {"time_us", &V::time_us, {"time_us", "", 12}},
+                     {"own_us", [](const V& v) { return OrNull(v.own_us); }},
+                     {"ended_us", [](const V& v) { return OrNull(v.ended_us); }},
+                     {"wrong", &V::wrong, {"wrong", "", 8}},
+                     {"bytes_from/trainer", &V::trainer_bytes, {"trainer_bytes", "", 13}},
+                     {"bytes_from/server", &V::server_bytes, {"server_bytes", "", 13}},
+                     {"payload_bytes", &V::payload_bytes}};
+  return *kColumns;
 }
 
 // The one result: of all versions but the catch-ups. Nothing if there are none.
-SyncJson ResultsJson(const SyncOptions& options, const SyncReport& report) {
+Json ResultsJson(const SyncOptions& options, const SyncReport& report) {
   std::vector<double> times;
   int64_t payload = 0;
   for (const SyncVersion& version : report.versions) {
@@ -63,33 +61,31 @@ SyncJson ResultsJson(const SyncOptions& options, const SyncReport& report) {
     times.push_back(static_cast<double>(version.time_us));
     payload = version.payload_bytes;
   }
-  SyncJson results = SyncJson::array();
+  Json results = Json::array();
   if (times.empty()) return results;
-  std::sort(times.begin(), times.end());
-  const double median = times[times.size() / 2];
   const std::string name = options.model_file.empty() ? options.tensors : options.model_file;
   results.push_back(
       {{"case", options.system_file.empty() ? name : absl::StrCat(name, "/", options.system_file)},
-       {"time_us", TimesJson({.min = times.front(), .median = median, .max = times.back()})},
-       {"gb_per_s", GbPerSecond(payload, median)},
+       {"time_us", TimesJson(times)},
+       {"gb_per_s", GbPerSecond(payload, Median(times))},
        {"payload_bytes", payload},
        {"wrong", AllWrong(report)}});
   return results;
 }
 
-SyncJson EpochsJson(const SyncReport& report) {
-  SyncJson all = SyncJson::array();
+Json EpochsJson(const SyncReport& report) {
+  Json all = Json::array();
   for (const SyncEpochTimes& times : report.epochs) {
     all.push_back({{"epoch", times.epoch},
-                   {"members", ByRole(times.trainers, times.servers)},
+                   {"members", {{kTrainer, times.trainers}, {kServer, times.servers}}},
                    {"session_us", times.session_us},
                    {"ready_us", times.ready_us}});
   }
   return all;
 }
 
-SyncJson LostJson(const SyncReport& report) {
-  SyncJson all = SyncJson::array();
+Json LostJson(const SyncReport& report) {
+  Json all = Json::array();
   for (const SyncLost& lost : report.lost) {
     all.push_back({{"member", lost.member},
                    {"process", lost.process},
@@ -104,16 +100,12 @@ SyncJson LostJson(const SyncReport& report) {
 
 int64_t UnixUs() { return absl::ToUnixMicros(absl::Now()); }
 
-std::string VersionHeader() {
-  return absl::StrFormat("# %9s %6s %9s %8s %12s %8s %13s %13s\n", "version", "epoch", "trainers",
-                         "servers", "time_us", "wrong", "trainer_bytes", "server_bytes");
-}
+std::string VersionHeader() { return VersionColumns().TableHead(); }
 
 std::string VersionLine(const SyncVersion& v) {
-  return absl::StrFormat(
-      "%11d %6d %9d %8d %12d %8d %13d %13d%s\n", v.version, v.epoch, v.trainers, v.servers,
-      v.time_us, v.wrong, v.trainer_bytes, v.server_bytes,
-      v.catch_up ? absl::StrCat("  caught up: ", absl::StrJoin(v.caught_up, ", ")) : "");
+  std::string line = VersionColumns().TableRow(v);
+  if (v.catch_up) line.insert(line.size() - 1, "  caught up: " + absl::StrJoin(v.caught_up, ", "));
+  return line;
 }
 
 std::string EpochLine(const SyncEpochTimes& t) {
@@ -140,11 +132,12 @@ std::string SyncFooter(const SyncReport& report) {
 }
 
 std::string JsonText(const SyncOptions& options, const SyncReport& report) {
-  SyncJson json = ResultsHead(SyncConfig(options, report));
+  Json json = ResultsHead(SyncConfig(options, report));
   json["results"] = ResultsJson(options, report);
-  json["versions"] = SyncJson::array();
+  json["versions"] = Json::array();
   for (const SyncVersion& version : report.versions) {
-    json["versions"].push_back(VersionJson(version));
+    json["versions"].push_back(VersionColumns().ToJson(version));
+    if (version.catch_up) json["versions"].back()["caught_up"] = version.caught_up;
   }
   json["epochs"] = EpochsJson(report);
   json["lost"] = LostJson(report);

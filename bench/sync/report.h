@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "job/job_report.h"
+#include "report/report.h"
 #include "sync/options.h"
 
 namespace sluice::bench {

@@ -11,7 +11,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "job/exit_codes.h"
-#include "job/job_report.h"
+#include "report/report.h"
 #include "shards/make_shards.h"
 #include "storage/format/shard_index.h"
 #include "workload/numbers.h"

@@ -22,7 +22,7 @@
 #include "job/exit_codes.h"
 #include "job/flags.h"
 #include "job/help.h"
-#include "job/job_report.h"
+#include "report/report.h"
 #include "simulate/interrupt.h"
 #include "simulate/progress_line.h"
 #include "workload/write_file.h"
@@ -33,7 +33,6 @@ namespace {
 using deadlock::CampaignOptions;
 using deadlock::CampaignResult;
 using deadlock::GateRule;
-using Json = nlohmann::ordered_json;
 
 absl::Status About(const char* flag, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(flag, ": ", status.message()));

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "report/spread.h"
 
 namespace sluice::bench {
 namespace {
@@ -23,36 +23,81 @@ int64_t MaxOf(const std::vector<sim::RankOutcome>& ranks, Value sim::RankOutcome
   return most;
 }
 
-double Median(std::vector<int32_t> values) {
-  if (values.empty()) return 0;
-  const size_t half = values.size() / 2;
-  std::nth_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(half), values.end());
-  const double upper = values[half];
-  if (values.size() % 2 == 1) return upper;
-  return (upper +
-          *std::max_element(values.begin(), values.begin() + static_cast<ptrdiff_t>(half))) /
-         2;
-}
+// Null: there is none.
+Json BudgetOf(const SimResult& r) { return r.budget == 0 ? Json() : Json(r.budget); }
 
-std::string Ratio(const std::optional<double>& ratio) {
-  return ratio ? absl::StrFormat("%.3f", *ratio) : "-";
+// Of a run that did not end nobody knows them.
+bool HasEnded(const SimResult& r) { return !r.stalled && !r.stopped; }
+Json TimeOf(const SimResult& r) {
+  return HasEnded(r) ? TimesJson(std::vector<double>{r.makespan_us}) : Json();
+}
+Json RateOf(const SimResult& r) {
+  return HasEnded(r) ? Json(GbPerSecond(r.payload_bytes, r.makespan_us)) : Json();
 }
 
 }  // namespace
 
+const Columns<SimResult>& SimColumns() {
+  using R = SimResult;
+  static const auto* const kColumns = new Columns<R>{
+      {"family", &R::family, {}, Csv("family")},
+      {"ranks", &R::ranks, {"ranks", "", 7}, Csv("ranks")},
+      {"budget", &R::budget, {}, Csv("budget")},
+      {"", BudgetOf, {"budget", "", 7, 0, 1, "none"}},
+      {"max_in_flight", &R::max_in_flight, {}, Csv("max_in_flight")},
+      {"look_ahead", &R::look_ahead},
+      {"peak/max", &R::peak_max, {"peak", "(max)", 7}, Csv("peak_max")},
+      {"peak/median", &R::peak_median, {"median", "", 9, 1}, Csv("peak_median", 1)},
+      {"peak/mean", &R::peak_mean, {"mean", "", 8, 1}, Csv("peak_mean", 3)},
+      {"peak/bytes_max", &R::peak_bytes_max, {"bytes", "(max)", 12}, Csv("peak_bytes_max")},
+      {"peak/ops_max", &R::peak_operations_max, {"ops", "(max)", 7}, Csv("peak_operations_max")},
+      {"channels_max", &R::channels_max, {"channels", "(max)", 9}, Csv("channels_max")},
+      {"buckets", &R::buckets, {"buckets", "", 10}, Csv("buckets")},
+      {"payload_bytes", &R::payload_bytes},
+      {"", &R::makespan_us, {"makespan", "(us)", 12, 1}, Csv("makespan_us", 6)},
+      {"time_us", TimeOf},
+      {"gb_per_s", RateOf},
+      {"ratio_to_link_bound",
+       &R::ratio_to_link_bound,
+       {"/link", "", 8, 3},
+       Csv("ratio_to_link_bound", 6)},
+      {"ratio_to_no_budget",
+       &R::ratio_to_no_budget,
+       {"/free", "", 8, 3},
+       Csv("ratio_to_no_budget", 6)},
+      {"waits/budget",
+       &R::waits_for_budget,
+       {"wait%", "budget", 7, 1, 100},
+       Csv("waits_for_budget", 6)},
+      {"waits/channel",
+       &R::waits_for_channel,
+       {"wait%", "channel", 7, 1, 100},
+       Csv("waits_for_channel", 6)},
+      {"held/copies", &R::held_by_copies, {"held%", "copies", 7, 1, 100}, Csv("held_by_copies", 6)},
+      {"held/partner",
+       &R::held_by_partner,
+       {"held%", "partner", 7, 1, 100},
+       Csv("held_by_partner", 6)},
+      {"held/wire", &R::held_by_wire, {"held%", "wire", 7, 1, 100}, Csv("held_by_wire", 6)},
+      {"stalled", &R::stalled},
+      {"", [](const R& r) { return r.stalled ? 1 : 0; }, {}, Csv("stalled")},
+      {"", &R::family, {"case"}}};
+  return *kColumns;
+}
+
 SimResult Summarize(const sim::SimulationOutcome& outcome) {
   SimResult result;
-  std::vector<int32_t> peaks;
+  std::vector<double> peaks;
   double rank_time = 0;
   for (const sim::RankOutcome& rank : outcome.ranks) {
-    peaks.push_back(rank.peak_buckets);
+    peaks.push_back(static_cast<double>(rank.peak_buckets));
     rank_time += static_cast<double>(rank.end);
   }
   const double ranks = static_cast<double>(std::max<size_t>(1, peaks.size()));
   result.ranks = static_cast<int>(outcome.ranks.size());
   result.peak_max = MaxOf(outcome.ranks, &sim::RankOutcome::peak_buckets);
   result.peak_mean = std::accumulate(peaks.begin(), peaks.end(), 0.0) / ranks;
-  result.peak_median = Median(std::move(peaks));
+  result.peak_median = Median(peaks);
   result.peak_bytes_max = MaxOf(outcome.ranks, &sim::RankOutcome::peak_bytes);
   result.peak_operations_max = MaxOf(outcome.ranks, &sim::RankOutcome::peak_operations);
   result.channels_max = MaxOf(outcome.ranks, &sim::RankOutcome::channels);
@@ -100,44 +145,21 @@ std::string SimTableHeader(const SimOptions& options) {
       "\n# peak: buckets held at once by a rank; bytes: of staging; waits: of ranks' time; held: "
       "of "
       "buckets' time\n",
-      absl::StrFormat(
-          "# %6s %7s %7s %9s %8s %12s %7s %9s %10s %12s %8s %8s %7s %7s %7s %7s %7s  %s\n", "ranks",
-          "budget", "peak", "median", "mean", "bytes", "ops", "channels", "buckets", "makespan",
-          "/link", "/free", "wait%", "wait%", "held%", "held%", "held%", "case"),
-      absl::StrFormat("# %6s %7s %7s %9s %8s %12s %7s %9s %10s %12s %8s %8s %7s %7s %7s %7s %7s\n",
-                      "", "", "(max)", "", "", "(max)", "(max)", "(max)", "", "(us)", "", "",
-                      "budget", "channel", "copies", "partner", "wire"));
+      SimColumns().TableHead());
 }
 
 std::string SimTableRow(const SimResult& r) {
-  const char* end = r.stopped ? "  STOPPED: what had happened until then" : "";
-  return absl::StrFormat(
-      "%8d %7s %7d %9.1f %8.1f %12d %7d %9d %10d %12.1f %8.3f %8s %7.1f %7.1f %7.1f %7.1f %7.1f  "
-      "%s%s%s\n",
-      r.ranks, r.budget == 0 ? "none" : absl::StrCat(r.budget), r.peak_max, r.peak_median,
-      r.peak_mean, r.peak_bytes_max, r.peak_operations_max, r.channels_max, r.buckets,
-      r.makespan_us, r.ratio_to_link_bound, Ratio(r.ratio_to_no_budget), 100 * r.waits_for_budget,
-      100 * r.waits_for_channel, 100 * r.held_by_copies, 100 * r.held_by_partner,
-      100 * r.held_by_wire, r.family, r.stalled ? "  STALLED" : "", end);
+  std::string row = SimColumns().TableRow(r);
+  row.insert(row.size() - 1,
+             absl::StrCat(r.stalled ? "  STALLED" : "",
+                          r.stopped ? "  STOPPED: what had happened until then" : ""));
+  return row;
 }
 
 std::string SimCsv(const SimOptions& options, absl::Span<const SimResult> results) {
-  std::string text =
-      "model,family,ranks,budget,max_in_flight,peak_max,peak_median,peak_mean,peak_bytes_max,"
-      "peak_operations_max,channels_max,buckets,makespan_us,ratio_to_link_bound,"
-      "ratio_to_no_budget,waits_for_budget,waits_for_channel,held_by_copies,held_by_partner,"
-      "held_by_wire,stalled\n";
+  std::string text = absl::StrCat("model,", SimColumns().CsvHead());
   for (const SimResult& r : results) {
-    absl::StrAppendFormat(
-        &text,
-        "\"%s\",\"%s\",%d,%d,%d,%d,%.1f,%.3f,%d,%d,%d,%d,%.6f,%.6f,%s,%.6f,%.6f,%.6f,%.6f,%.6f,"
-        "%d\n",
-        options.network.name, r.family, r.ranks, r.budget, r.max_in_flight, r.peak_max,
-        r.peak_median, r.peak_mean, r.peak_bytes_max, r.peak_operations_max, r.channels_max,
-        r.buckets, r.makespan_us, r.ratio_to_link_bound,
-        r.ratio_to_no_budget ? absl::StrFormat("%.6f", *r.ratio_to_no_budget) : "",
-        r.waits_for_budget, r.waits_for_channel, r.held_by_copies, r.held_by_partner,
-        r.held_by_wire, r.stalled ? 1 : 0);
+    absl::StrAppend(&text, options.network.name, ",", SimColumns().CsvRow(r));
   }
   return text;
 }

@@ -4,13 +4,12 @@
 #define SLUICE_TOOLS_SIMULATE_RESULT_H_
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/types/span.h"
-#include "job/job_report.h"
+#include "report/report.h"
 #include "sim/simulation.h"
 #include "simulate/options.h"
 
@@ -53,8 +52,8 @@ struct SimResult {
 
 // What a run of the program has come to by now. Nothing in it is of MPI.
 struct SimReport : JobReport {
-  nlohmann::ordered_json what;  // the flags that say what is simulated, by name
-  std::string running;          // the case that an error would be of; empty: of none
+  Json what;            // the flags that say what is simulated, by name
+  std::string running;  // the case that an error would be of; empty: of none
   std::vector<SimResult> results;
 };
 
@@ -63,6 +62,7 @@ SimResult Summarize(const sim::SimulationOutcome& outcome);
 // Once all results are in: what a budget costs against the run of the same job with none.
 void CompareWithNoBudget(std::vector<SimResult>* results);
 
+const Columns<SimResult>& SimColumns();
 std::string SimTableHeader(const SimOptions& options);
 std::string SimTableRow(const SimResult& result);
 std::string SimCsv(const SimOptions& options, absl::Span<const SimResult> results);

@@ -1,12 +1,14 @@
 // What the reports of all benchmark commands have in common.
-#ifndef SLUICE_BENCH_JOB_JOB_REPORT_H_
-#define SLUICE_BENCH_JOB_JOB_REPORT_H_
+#ifndef SLUICE_BENCH_REPORT_REPORT_H_
+#define SLUICE_BENCH_REPORT_REPORT_H_
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "report/columns.h"
+#include "report/spread.h"
 
 namespace sluice::bench {
 
@@ -40,22 +42,44 @@ struct ResultTimes {
   std::optional<double> p99 = std::nullopt;
 };
 // `time_us`: {min, median, p99, max}; without p99 where there is none.
-nlohmann::ordered_json TimesJson(const ResultTimes& times);
+Json TimesJson(const ResultTimes& times);
+Json TimesJson(const std::vector<double>& all_us);  // at least one
+
+std::vector<double> Microseconds(std::vector<double> seconds);
 
 // `gb_per_s`: payload in 10^9 bytes, by the median time. 0 where no time was taken.
 double GbPerSecond(int64_t payload_bytes, double median_us);
 
 // `errors`: [{case, message}]; the case is empty where the error is not of one.
-nlohmann::ordered_json ErrorsJson(const std::vector<JobError>& errors);
+Json ErrorsJson(const std::vector<JobError>& errors);
 
+// Another way to do the same, with its turns in the same rounds.
+struct Baseline {
+  std::string name;
+  std::string reason;   // not empty: why it could not do it; nothing else is set
+  double time_us = 0;   // median
+  double gb_per_s = 0;  // of our payload
+  TimeRatio ratio;      // its time over ours
+  int64_t wrong = 0;
+  std::vector<double> iterations_us;  // left out of results if empty
+};
+// `baselines` of a result, null for those with a reason, and `baseline_reasons`. Nothing of none.
+void AddBaselines(const std::vector<Baseline>& baselines, Json* result);
+
+// `world`, `hosts`, `host_names` and `mpi` of `config`.
+void AddJob(const JobReport& report, Json* config);
 // How a results file begins: which program wrote it, and with which flags.
-nlohmann::ordered_json ResultsHead(nlohmann::ordered_json config);
+Json ResultsHead(Json config);
 // A results file, as it is written.
-std::string ResultsText(const nlohmann::ordered_json& results);
+std::string ResultsText(const Json& results);
 
+// The first lines of a table: the command and its version, and with `more` behind it an empty line;
+// then "# 4 ranks on 2 hosts: node1,node2; Open MPI ...".
+std::string FirstLines(const std::string& command, const std::string& more,
+                       const JobReport& report);
 // The last lines of a table: "# error: CASE: MESSAGE".
 std::string ErrorLines(const JobReport& report);
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_BENCH_JOB_JOB_REPORT_H_
+#endif  // SLUICE_BENCH_REPORT_REPORT_H_

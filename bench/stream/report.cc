@@ -1,21 +1,14 @@
 // The header, a row for each mode, and the closing words.
+#include "stream/report.h"
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
-#include "job/built_with.h"
 #include "memory/memory_watch.h"
 #include "stream/overlap.h"
-#include "stream/report.h"
 #include "workload/numbers.h"
 
 namespace sluice::bench {
 namespace {
-
-double MiB(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
-
-double ItemsPerSecond(const Result& r) {
-  return r.total.seconds > 0 ? static_cast<double>(r.total.items) / r.total.seconds : 0;
-}
 
 std::string SourceLine(const StreamBenchOptions& o) {
   std::string text = absl::StrCat("# from ", o.source);
@@ -52,35 +45,6 @@ std::string KnobLine(const StreamBenchOptions& o) {
       o.consume_us > 0 ? absl::StrCat(", ", o.consume_us, " us of computing per item") : "",
       o.transform ? absl::StrCat(", transform ", TransformText(TransformFlagsOf(o))) : "",
       o.progress_thread != 0 ? ", progress thread" : "", "\n");
-}
-
-std::string Grown(const StreamBenchOptions& options, const Result& r) {
-  if (r.total.grown_bytes < 0) return "N/A";
-  const std::optional<int64_t> allowed = AllowedGrowth(options, r);
-  return absl::StrFormat("%.1f/%s", MiB(r.total.grown_bytes),
-                         allowed ? absl::StrFormat("%.1f", MiB(*allowed)) : "-");
-}
-
-std::string OrDash(absl::optional<double> value, double scale) {
-  return value ? absl::StrFormat("%.1f", *value * scale) : "-";
-}
-
-std::string OrNothing(absl::optional<double> value) {
-  return value ? absl::StrFormat("%.6g", *value) : "";
-}
-
-std::string CsvRow(const StreamBenchOptions& options, const Result& r) {
-  const RankOutcome& t = r.total;
-  const std::optional<int64_t> allowed = AllowedGrowth(options, r);
-  return absl::StrCat(
-      absl::StrFormat("%s,%.3f,%.6f,%.6f,%.3f,%d,%d,%d,%d,%d,%d,%d,", r.mode, ItemsPerSecond(r),
-                      GbPerSecond(t.bytes, 1e6 * t.seconds), r.stall_share, 1e3 * t.first_item_s,
-                      t.requests, t.hedges, t.retries, t.peak_slots, t.limit_slots, t.peak_bytes,
-                      t.limit_bytes),
-      t.grown_bytes < 0 ? "" : absl::StrCat(t.grown_bytes), ",",
-      allowed ? absl::StrCat(*allowed) : "", ",", t.wrong, ",",
-      absl::StrFormat("%.4f", CpuPerGiB(t)), ",", t.bytes_copied, ",", t.major_faults, ",",
-      OrNothing(OverlapOf(t)), ",", OrNothing(SequentialBytes(t)), "\n");
 }
 
 std::string InWords(const StreamReport& report) {
@@ -122,11 +86,7 @@ std::vector<std::string> GrowthErrors(const StreamBenchOptions& options,
 }
 
 std::string StreamTableHeader(const StreamBenchOptions& options, const StreamReport& report) {
-  std::string text = absl::StrCat(
-      "# sluice-bench stream ", SLUICE_VERSION, " (", BuiltWith(), ")\n#\n# ", report.world,
-      report.world == 1 ? " rank on " : " ranks on ", report.hosts.size(),
-      report.hosts.size() == 1 ? " host: " : " hosts: ", absl::StrJoin(report.hosts, ","), "; ",
-      report.mpi, "\n");
+  std::string text = FirstLines("stream", "", report);
   absl::StrAppend(
       &text, SourceLine(options), KnobLine(options),
       "# sums over ranks, by the slowest rank's time from opening to the last item's consumption",
@@ -142,34 +102,13 @@ std::string StreamTableHeader(const StreamBenchOptions& options, const StreamRep
       "on "
       "the host and ",
       BytesName(kMemoryBesideStaging), "\n#\n");
-  if (options.csv) {
-    return text +
-           "mode,items_per_s,gb_per_s,stall_share,first_ms,requests,hedges,retries,peak_slots,"
-           "limit_slots,peak_bytes,limit_bytes,memory_grown,memory_allowed,wrong,cpu_s_per_gib,"
-           "bytes_copied,major_faults,overlap,sequential_bytes\n";
-  }
-  absl::StrAppendFormat(
-      &text, "#%13s %10s %8s %7s %10s %9s %7s %8s %11s %16s %16s %7s %9s %7s %8s %9s %8s\n", "mode",
-      "items/s", "GB/s", "stall", "first", "requests", "hedges", "retries", "slots", "MiB",
-      "memory", "CPU", "copied", "faults", "overlap", "in order", "#wrong");
-  absl::StrAppendFormat(
-      &text, "#%13s %10s %8s %7s %10s %9s %7s %8s %11s %16s %16s %7s %9s %7s %8s %9s %8s\n", "", "",
-      "", "(%)", "(ms)", "", "", "", "(peak/lim)", "(peak/lim)", "(grown/may)", "(s/GiB)", "(MiB)",
-      "(major)", "(%)", "(KiB)", "");
-  return text;
+  const Columns<Result> columns = StreamColumns(options);
+  return text + (options.csv ? columns.CsvHead() : columns.TableHead());
 }
 
-std::string StreamTableRow(const StreamBenchOptions& options, const Result& r) {
-  const RankOutcome& t = r.total;
-  if (options.csv) return CsvRow(options, r);
-  return absl::StrFormat(
-      " %13s %10.1f %8.3f %7.1f %10.1f %9d %7d %8d %11s %16s %16s %7.3f %9.1f %7d %8s %9s %8d\n",
-      r.mode, ItemsPerSecond(r), GbPerSecond(t.bytes, 1e6 * t.seconds), 100 * r.stall_share,
-      1e3 * t.first_item_s, t.requests, t.hedges, t.retries,
-      absl::StrCat(t.peak_slots, "/", t.limit_slots),
-      absl::StrFormat("%.1f/%.1f", MiB(t.peak_bytes), MiB(t.limit_bytes)), Grown(options, r),
-      CpuPerGiB(t), MiB(t.bytes_copied), t.major_faults, OrDash(OverlapOf(t), 100),
-      OrDash(SequentialBytes(t), 1.0 / 1024), t.wrong);
+std::string StreamTableRow(const StreamBenchOptions& options, const Result& result) {
+  const Columns<Result> columns = StreamColumns(options);
+  return options.csv ? columns.CsvRow(result) : columns.TableRow(result);
 }
 
 bool StreamReport::ok() const {

@@ -1,0 +1,128 @@
+// The table, and the results file.
+#include "checkpoint/report.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "report/spread.h"
+#include "tensor/quoted.h"
+
+namespace sluice::bench {
+namespace {
+
+using Stats = CheckpointStats;
+
+std::string FlagsText(const CheckpointBenchOptions& options) {
+  std::string text;
+  for (const auto& [name, value] : Config(options)) {
+    const std::string shown = value.is_string() ? value.get<std::string>() : value.dump();
+    if (!shown.empty() && shown != "[]") absl::StrAppend(&text, " ", name, "=", Escaped(shown));
+  }
+  return text;
+}
+
+using R = CheckpointResult;
+
+template <typename T>
+auto Of(T Stats::*field) {
+  return [field](const R& r) { return r.stats.*field; };
+}
+// Null of other ways.
+auto OfOurs(int64_t Stats::*field) {
+  return [field](const R& r) { return r.is_other ? Json() : Json(r.stats.*field); };
+}
+auto Seconds(absl::Duration Stats::*field) {
+  return [field](const R& r) { return absl::ToDoubleSeconds(r.stats.*field); };
+}
+
+double MedianOf(const R& r) { return Median(r.seconds); }
+double Rate(const R& r) { return GbPerSecond(r.stats.file_bytes, 1e6 * MedianOf(r)); }
+Json WrongOf(const R& r) { return r.checked ? Json(r.wrong) : Json(); }
+std::string RatioText(const R& r) {
+  if (!r.is_other) return "";
+  return absl::StrFormat("%.2f [%.2f .. %.2f]", r.ratio.medians, r.ratio.p25, r.ratio.p75);
+}
+
+Columns<R> CheckpointColumns(bool with_ratio) {
+  return {{"case", &R::mode, {"mode", "", 5}},
+          {"tensors", Of(&Stats::tensors), {"tensors", "", 8}},
+          {"tensors_ignored", Of(&Stats::tensors_ignored)},
+          {"files", Of(&Stats::files), {"files", "", 6}},
+          {"pieces", Of(&Stats::file_pieces)},
+          {"bytes", Of(&Stats::file_bytes), {"bytes", "(B)", 14}},
+          {"bytes_read", OfOurs(&Stats::bytes_read), {"read", "(B)", 14}},
+          {"header_bytes", Of(&Stats::header_bytes)},
+          {"delivered_bytes", Of(&Stats::bytes)},
+          {"sent_bytes", OfOurs(&Stats::sent_bytes), {"sent", "(B)", 14}},
+          {"retries", Of(&Stats::retries)},
+          {"time_us", [](const R& r) { return TimesJson(Microseconds(r.seconds)); }},
+          {"iterations_us", [](const R& r) { return Microseconds(r.seconds); }},
+          {"", MedianOf, {"time", "(s)", 10, 4}},
+          {"gb_per_s", Rate, {"rate", "(GB/s)", 9, 3}},
+          {"checked", &R::checked},
+          {"sampled", &R::sampled},
+          {"wrong", &R::wrong},
+          {"", WrongOf, {"#wrong", "", 8}},
+          {"peak/slots", Of(&Stats::slots_peak)},
+          {"peak/bytes", OfOurs(&Stats::budget_bytes_peak), {"peak", "(B)", 24}},
+          {"limit/slots", Of(&Stats::slots_max)},
+          {"limit/bytes", Of(&Stats::budget_bytes), kLimit},
+          {"stage_s/plan", Seconds(&Stats::planning)},
+          {"stage_s/read", Seconds(&Stats::reading)},
+          {"stage_s/exchange", Seconds(&Stats::exchanging)},
+          {"stage_s/copy", Seconds(&Stats::copying)},
+          {"stage_s/write", Seconds(&Stats::writing)},
+          {"stage_s/sync", Seconds(&Stats::syncing)},
+          {"", RatioText, with_ratio ? Shown{"ratio", "", 20} : Shown{}}};
+}
+
+std::vector<Baseline> BaselinesOf(const R& r) {
+  std::vector<Baseline> all;
+  for (const R& way : r.others) {
+    all.push_back({way.mode, way.reason, 1e6 * MedianOf(way), Rate(way), way.ratio, way.wrong,
+                   Microseconds(way.seconds)});
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string TableHeader(const CheckpointBenchOptions& options, const CheckpointReport& report) {
+  const bool with_ratio = !options.baselines.empty();
+  return absl::StrCat(
+      FirstLines("checkpoint", "", report), "#", FlagsText(options),
+      "\n# bytes: of the tensors in files; read: asked of storage, beside headers; "
+      "time: the whole call, median\n",
+      "# peak: most staging of any rank / limit; #wrong: - if nothing was compared; "
+      "1 GB = 10^9 bytes\n",
+      with_ratio ? "# ratio: time over that of load, and quartiles of the rounds' ratios\n" : "",
+      "#\n", CheckpointColumns(with_ratio).TableHead());
+}
+
+std::string TableRows(const CheckpointResult& r) {
+  std::string text = CheckpointColumns(false).TableRow(r);
+  for (const R& way : r.others) {
+    absl::StrAppend(&text, way.reason.empty()
+                               ? CheckpointColumns(true).TableRow(way)
+                               : absl::StrCat("# ", way.mode, ": ", way.reason, "\n"));
+  }
+  return text;
+}
+
+std::string JsonText(const CheckpointBenchOptions& options, const CheckpointReport& report) {
+  Json config;
+  for (const auto& [name, value] : Config(options)) config[name] = value;
+  AddJob(report, &config);
+  Json json = ResultsHead(std::move(config));
+  json["results"] = Json::array();
+  for (const CheckpointResult& result : report.results) {
+    json["results"].push_back(CheckpointColumns(false).ToJson(result));
+    AddBaselines(BaselinesOf(result), &json["results"].back());
+  }
+  json["errors"] = ErrorsJson(report.ErrorsSoFar());
+  return ResultsText(json);
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,187 @@
+// The header, the rows and the closing lines.
+#include "reshard/report.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
+#include "job/built_with.h"
+#include "memory/memory_watch.h"
+#include "tensor/quoted.h"
+#include "workload/numbers.h"
+
+namespace sluice::bench {
+namespace {
+
+// Whose memory the tensors are in.
+std::string MemoryWords(const Options& options) {
+  if (options.gpu.uses_device()) return ", in memory of devices";
+  if (options.memory == "private") return ", in your own memory";
+  if (options.windowed > 0) return ", from memory that Sluice allocated to your own";
+  return ", in memory that Sluice allocated";
+}
+
+// What carries the bytes.
+std::string WireLines(const RunReport& report) {
+  std::string text;
+  for (const LaneWires& lane : report.wires) {
+    absl::StrAppend(&text, "\n# wires",
+                    lane.suffix.empty() ? "" : absl::StrCat(" of ", lane.suffix), ": ",
+                    lane.report.ToString());
+  }
+  return text + "\n";
+}
+
+std::string NoteLines(const RunReport& report) {
+  std::string text;
+  for (const std::string& note : report.notes) absl::StrAppend(&text, "# note: ", note, "\n");
+  return text;
+}
+
+// Three columns and the case, all else in comments around them.
+std::string OsuHeader(const Options& options, const RunReport& report) {
+  return absl::StrCat("# sluice-bench reshard ", SLUICE_VERSION, " (", BuiltWith(), ")",
+                      MemoryWords(options), "\n# [ ranks: ", report.world,
+                      " ] [ hosts: ", absl::StrJoin(report.hosts, ","), " ] [ ", report.mpi, " ]",
+                      WireLines(report), NoteLines(report),
+                      "# Size: bytes delivered to other ranks per run; MB = 10^6 bytes; a message "
+                      "is a bucket\n",
+                      absl::StrFormat("%-12s%20s%20s  Case\n", "# Size", "MB/s", "Messages/s"));
+}
+
+std::string OsuRow(const CaseResult& r) {
+  const double per_second = r.median_us > 0 ? 1e6 / r.median_us : 0;
+  return absl::StrFormat("%-12d%20.2f%20.2f  %s\n", r.payload_bytes,
+                         static_cast<double>(r.payload_bytes) * per_second / 1e6,
+                         static_cast<double>(r.buckets) * per_second, Escaped(r.id));
+}
+
+std::string BaselineLine(const CaseResult& r) {
+  std::vector<std::string> parts;
+  for (const Baseline& b : r.baselines) {
+    parts.push_back(b.reason.empty()
+                        ? absl::StrFormat("%s %.2f [%.2f .. %.2f]%s", b.name, b.ratio.medians,
+                                          b.ratio.p25, b.ratio.p75, b.wrong > 0 ? " WRONG" : "")
+                        : absl::StrCat(b.name, " - (", b.reason, ")"));
+  }
+  if (parts.empty()) return "";
+  return absl::StrCat("#   theirs / ours, median [quartiles]: ", absl::StrJoin(parts, "; "), "\n");
+}
+
+std::string Verdict(absl::Span<const CaseResult> results) {
+  int64_t wrong = 0;
+  bool checked = true;
+  for (const CaseResult& result : results) {
+    wrong += result.wrong;
+    checked = checked && result.checked;
+  }
+  if (!checked) return "Elements were not verified (--check none).";
+  if (wrong > 0) return absl::StrCat("VERIFICATION FAILED: ", wrong, " elements are wrong.");
+  return absl::StrCat(results[0].sampled ? "A sample of the elements" : "Every element",
+                      " was verified on every target rank after every run: all right.");
+}
+
+std::string Holds(int64_t buckets, int64_t bytes) {
+  return absl::StrCat(buckets, " buckets and ", BytesName(bytes), " of staging");
+}
+
+// For a model: what was moved, checked and held. `results` are of one case, with one budget or with
+// several that are compared.
+std::string InWords(absl::Span<const CaseResult> results) {
+  if (results.empty()) return "";
+  const CaseResult& first = results[0];
+  std::string text =
+      absl::StrCat("\n", first.tensors, " tensors, ", BytesName(first.payload_bytes),
+                   " delivered to other ranks per run, in ", first.buckets, " buckets over ",
+                   first.channels, " channels.\n", Verdict(results), "\n");
+  for (const CaseResult& r : results) {
+    absl::StrAppend(&text,
+                    r.limit_buckets == 0 ? "Without a budget, the busiest rank held "
+                                         : absl::StrCat("With a budget of ", r.limit_buckets,
+                                                        " buckets, no rank held more than "),
+                    Holds(r.peak_buckets, r.peak_bytes), " at once, at ",
+                    absl::StrFormat("%.2f GB/s.\n", r.alg_bw));
+  }
+  return absl::StrCat(text, "Channel limits alone would let a rank hold ",
+                      Holds(first.free_peak_buckets, first.free_peak_bytes),
+                      "; that grows with the number of ranks, the budget does not.\n");
+}
+
+}  // namespace
+
+std::string HeaderText(const Options& options, const RunReport& report) {
+  if (options.format == "osu") return OsuHeader(options, report);
+  std::string text = FirstLines("reshard", MemoryWords(options), report) + "#";
+  for (const auto& [name, value] : Knobs(options)) absl::StrAppend(&text, " ", name, "=", value);
+  absl::StrAppend(&text, " timeout_s=", options.timeout_s,
+                  " transport=", TransportName(options, report), " plan=", options.plan);
+  if (options.gpu.uses_device()) {
+    absl::StrAppend(&text, " src_device=", options.gpu.src_device,
+                    " dst_device=", options.gpu.dst_device);
+  } else {
+    absl::StrAppend(&text, " memory=", options.memory);
+  }
+  absl::StrAppend(&text, WireLines(report));
+  if (report.nccl_bytes > 0) {
+    absl::StrAppend(&text, "# NCCL may take ", report.nccl_bytes >> 20,
+                    " MiB of each device for its connections\n");
+  }
+  absl::StrAppend(&text, "# time: ",
+                  report.hosts.size() == 1
+                      ? "from the first rank's start to the last rank's end on the host's "
+                        "monotonic clock"
+                      : "from barrier to barrier",
+                  ", median of the iterations\n",
+                  "# size: the case's tensors, each element once; payload: elements delivered to "
+                  "target ranks that did not own them\n"
+                  "# algbw: payload / time; busbw: bytes out of the busiest rank, or delivered to "
+                  "it, / time; 1 GB = 10^9 bytes\n",
+                  "# peaks: most on any rank / limit (-: no limit); bytes are of staging\n"
+                  "# wait: share of the run in which the budget alone held a bucket back, mean "
+                  "over ranks\n",
+                  "# memory: by what the resident memory of any rank grew in all runs / "
+                  "staging by the budget and ",
+                  BytesName(kMemoryBesideStaging), "\n", NoteLines(report));
+  return options.format == "csv" ? text + CaseColumns().CsvHead()
+                                 : absl::StrCat(text, "#\n", CaseColumns().TableHead());
+}
+
+std::string RowText(const Options& options, const CaseResult& r) {
+  if (options.format == "osu") return OsuRow(r);
+  if (options.format == "csv") return CaseColumns().CsvRow(r);
+  std::string text = CaseColumns().TableRow(r);
+  if (r.automatic) {
+    absl::StrAppend(&text, "#   buckets of at most ", BytesName(r.bucket_bytes), ", ",
+                    r.max_in_flight, " of a channel in flight\n");
+  }
+  if (r.whole_target_bytes > 0) {
+    absl::StrAppend(&text, "#   windows: a rank held at most ", r.windowed_target_bytes,
+                    " B of targets at once, ", r.windowed_bytes,
+                    " B with staging; all its targets are ", r.whole_target_bytes, " B\n");
+  }
+  return text + BaselineLine(r);
+}
+
+std::string FooterText(const Options& options, const RunReport& report, bool is_whole) {
+  const bool for_programs = options.format != "table";
+  int64_t wrong = 0;
+  double bandwidth = 0;
+  std::string text;
+  for (const CaseResult& result : report.results) {
+    wrong += result.wrong;
+    bandwidth += result.bus_bw;
+    // Nothing comes between rows that programs read.
+    if (!for_programs || result.baselines.empty()) continue;
+    absl::StrAppend(&text, "# ", Escaped(result.id), "\n", BaselineLine(result));
+  }
+  if (!report.results.empty()) bandwidth /= static_cast<double>(report.results.size());
+  absl::StrAppendFormat(&text, "# Out of bounds values : %d %s\n", wrong,
+                        wrong == 0 && report.errors.empty() ? "OK" : "FAILED");
+  absl::StrAppendFormat(&text, "# Avg bus bandwidth    : %.4f\n%s", bandwidth, ErrorLines(report));
+  const bool has_words = is_whole && !options.model_file.empty() && !for_programs;
+  return has_words ? text + InWords(report.results) : text;
+}
+
+}  // namespace sluice::bench

@@ -1,0 +1,180 @@
+// The columns of results, and the results file.
+#include <algorithm>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "stream/overlap.h"
+#include "stream/report.h"
+
+namespace sluice::bench {
+namespace {
+
+Json ConfigJson(const StreamBenchOptions& o, const StreamReport& report) {
+  Json baselines = Json::array();
+  for (size_t i = 1; i < o.modes.size(); ++i) baselines.push_back(o.modes[i].Name());
+  Json config = {{"source", o.source},
+                 {"format", o.format},
+                 {"items", o.items},
+                 {"item_bytes", o.item_bytes},
+                 {"connections", o.connections},
+                 {"generate_ms", o.generate_ms},
+                 {"generate_order", o.generate_order.empty() ? Json() : Json(o.generate_order)},
+                 {"generate_ahead", o.generate_ahead},
+                 {"generator_threads", o.generator_threads},
+                 {"latency_ms", o.latency_ms},
+                 {"jitter", o.jitter},
+                 {"tail_percent", o.tail_percent},
+                 {"tail_factor", o.tail_factor},
+                 {"fault", o.fault},
+                 {"read_ahead", o.read_ahead},
+                 {"budget_bytes", o.budget_bytes},
+                 {"slots", o.slots},
+                 {"piece_bytes", o.piece_bytes},
+                 {"device_buffers", o.device_buffers},
+                 {"device", o.device},
+                 {"device_gb_per_s", o.device_gb_per_s},
+                 {"batch", o.batch},
+                 {"order", o.order},
+                 {"hedge", o.hedge},
+                 {"exchange", o.exchange},
+                 {"share", o.share},
+                 {"attempts", o.attempts},
+                 {"request_timeout_s", o.request_timeout_s},
+                 {"transform", TransformText(TransformFlagsOf(o))},
+                 {"progress_thread", o.progress_thread},
+                 {"timeout_s", o.timeout_s},
+                 {"epochs", o.epochs},
+                 {"shuffle", o.shuffle ? 1 : 0},
+                 {"shuffle_block_items", o.shuffle_block_items},
+                 {"seed", o.seed},
+                 {"cursor", o.cursor},
+                 {"stop_items", o.stop_items},
+                 {"consume_us", o.consume_us},
+                 {"touch", o.touch},
+                 {"check", static_cast<int>(o.check)},
+                 {"fill_seed", o.fill_seed},
+                 {"corrupt", o.corrupt},
+                 {"grow", o.grow_bytes},
+                 {"iters", o.iterations},
+                 {"baselines", baselines}};
+  AddJob(report, &config);
+  return config;
+}
+
+Json TraceJson(const StreamBenchOptions& options, const StreamReport& report) {
+  const RankOutcome& ours = report.results.front().total;
+  return {{"file", options.trace_file},
+          {"bytes", report.trace.bytes},
+          {"epochs", std::min(options.epochs, TracedEpochs(options))},
+          {"spans_left_out", ours.trace_left_out},
+          {"events_dropped", report.trace.dropped}};
+}
+
+template <typename T>
+auto Total(T RankOutcome::*field) {
+  return [field](const Result& r) { return r.total.*field; };
+}
+
+auto Seconds(double StageSeconds::*field) {
+  return [field](const Result& r) { return r.total.stage_s.*field; };
+}
+
+double ItemsPerSecond(const Result& r) {
+  return r.total.seconds > 0 ? static_cast<double>(r.total.items) / r.total.seconds : 0;
+}
+double Rate(const Result& r) { return GbPerSecond(r.total.bytes, 1e6 * r.total.seconds); }
+double CpuOf(const Result& r) { return CpuPerGiB(r.total); }
+absl::optional<double> Overlap(const Result& r) { return OverlapOf(r.total); }
+absl::optional<double> InOrder(const Result& r) { return SequentialBytes(r.total); }
+
+// The median is the round that all other figures are of.
+Json TimesOf(const Result& r) {
+  const auto [min, max] = std::minmax_element(r.all_seconds.begin(), r.all_seconds.end());
+  return TimesJson({.min = 1e6 * *min, .median = 1e6 * r.total.seconds, .max = 1e6 * *max});
+}
+
+// Nothing: nobody knows.
+std::optional<int64_t> Growth(const Result& r) {
+  return r.total.grown_bytes < 0 ? std::nullopt : std::optional(r.total.grown_bytes);
+}
+
+}  // namespace
+
+Columns<Result> StreamColumns(const StreamBenchOptions& options) {
+  using T = RankOutcome;
+  const auto allowed = [options](const Result& r) { return AllowedGrowth(options, r); };
+  constexpr double kMiB = 1.0 / (1 << 20);
+  return {
+      {"case", &Result::mode, {"mode", "", 13}, Csv("mode")},
+      {"", ItemsPerSecond, {"items/s", "", 10, 1}, Csv("items_per_s", 3)},
+      {"time_us", TimesOf},
+      {"gb_per_s", Rate, {"GB/s", "", 8, 3}, Csv("gb_per_s", 6)},
+      {"items", Total(&T::items)},
+      {"bytes", Total(&T::bytes)},
+      {"stall_share", &Result::stall_share, {"stall", "(%)", 7, 1, 100}, Csv("stall_share", 6)},
+      {"first_item_s",
+       Total(&T::first_item_s),
+       {"first", "(ms)", 10, 1, 1e3},
+       Csv("first_ms", 3, 1e3)},
+      {"half_s", Total(&T::half_s)},
+      {"requests", Total(&T::requests), {"requests", "", 9}, Csv("requests")},
+      {"bytes_read", Total(&T::bytes_read)},
+      {"opens", Total(&T::opens)},
+      {"connections", Total(&T::connections)},
+      {"hedges", Total(&T::hedges), {"hedges", "", 7}, Csv("hedges")},
+      {"hedges_won", Total(&T::hedges_won)},
+      {"retries", Total(&T::retries), {"retries", "", 8}, Csv("retries")},
+      {"peak/slots", Total(&T::peak_slots), {"slots", "(peak/lim)", 11}, Csv("peak_slots")},
+      {"limit/slots", Total(&T::limit_slots), kLimit, Csv("limit_slots")},
+      {"peak/bytes", Total(&T::peak_bytes), {"MiB", "(peak/lim)", 16, 1, kMiB}, Csv("peak_bytes")},
+      {"limit/bytes", Total(&T::limit_bytes), kLimit, Csv("limit_bytes")},
+      {"device_bytes", Total(&T::device_bytes)},
+      {"memory/growth_bytes",
+       Growth,
+       {"memory", "(grown/may)", 16, 1, kMiB, "N/A"},
+       Csv("memory_grown")},
+      {"memory/allowed_bytes", allowed, kLimit, Csv("memory_allowed")},
+      {"memory/rank", Total(&T::grown_rank)},
+      {"memory/method", Total(&T::grown_by)},
+      {"wrong", Total(&T::wrong), {}, Csv("wrong")},
+      {"cpu_s", Total(&T::cpu_s)},
+      {"cpu_s_per_gib", CpuOf, {"CPU", "(s/GiB)", 7, 3}, Csv("cpu_s_per_gib", 4)},
+      {"bytes_copied",
+       Total(&T::bytes_copied),
+       {"copied", "(MiB)", 9, 1, kMiB},
+       Csv("bytes_copied")},
+      {"major_faults", Total(&T::major_faults), {"faults", "(major)", 7}, Csv("major_faults")},
+      {"overlap", Overlap, {"overlap", "(%)", 8, 1, 100}, Csv("overlap", 6)},
+      {"sequential_bytes",
+       InOrder,
+       {"in order", "(KiB)", 9, 1, 1.0 / 1024},
+       Csv("sequential_bytes")},
+      {"", Total(&T::wrong), {"#wrong", "", 8}},
+      {"stage_s/read", Seconds(&StageSeconds::read)},
+      {"stage_s/exchange", Seconds(&StageSeconds::exchange)},
+      {"stage_s/copy", Seconds(&StageSeconds::copy)},
+      {"stage_s/consume", Seconds(&StageSeconds::consume)},
+      {"stage_s/wait", Seconds(&StageSeconds::wait)},
+      {"iterations_us", [](const Result& r) { return Microseconds(r.all_seconds); }}};
+}
+
+std::string StreamJsonText(const StreamBenchOptions& options, const StreamReport& report) {
+  Json json = ResultsHead(ConfigJson(options, report));
+  json["results"] = Json::array();
+  for (const Result& result : report.results) {
+    Json row = StreamColumns(options).ToJson(result);
+    if (options.is_generator()) {
+      row["speed_up"] = SpeedUp(options, report.world, result);
+      row["speed_up_ideal"] = SpeedUpIdeal(options, report.world);
+      row["staleness_max"] = result.total.staleness_max;
+      row["item_hash"] = absl::StrCat(absl::Hex(result.total.item_hash, absl::kZeroPad16));
+    }
+    if (!result.total.cursor.empty()) row["cursor"] = result.total.cursor;
+    json["results"].push_back(row);
+  }
+  if (report.trace.bytes > 0 && !report.results.empty()) json["trace"] = TraceJson(options, report);
+  json["errors"] = ErrorsJson(report.ErrorsSoFar());
+  return ResultsText(json);
+}
+
+}  // namespace sluice::bench
