@@ -15,6 +15,7 @@
 #include "absl/types/span.h"
 #include "plan/bucket.h"
 #include "sluice/layout.h"
+#include "sluice/tensor.h"
 #include "tensor/stretch.h"
 
 namespace sluice {
