@@ -15,6 +15,7 @@
 namespace sluice {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 Submission Bucket(uint64_t n, int channel = 0, StageSet stages = kStageDrain) {
@@ -86,6 +87,19 @@ TEST(Engine, TheSlotFreedLastGoesOutFirst) {
   EXPECT_EQ(commands[1].slot, 1);
 }
 
+TEST(Engine, SmallestFirstAcrossChannels) {
+  Engine engine({.channels = 3, .max_in_flight = 1, .slots = 1});
+  const std::vector<int> channel_of = {2, 0, 2, 1, 0};
+  for (size_t n = 0; n < channel_of.size(); ++n) engine.Submit(Bucket(n, channel_of[n]));
+  std::vector<uint64_t> order;
+  while (const std::optional<Command> command = Next(engine)) {
+    order.push_back(command->cookie);
+    engine.Finish(command->ticket);
+  }
+  EXPECT_THAT(order, ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_TRUE(engine.idle());
+}
+
 TEST(Engine, ACopyGoesItsOwnWay) {
   Engine engine({.channels = 1, .max_in_flight = 2, .slots = 2});
   engine.Submit(Bucket(1));
@@ -123,6 +137,19 @@ TEST(Engine, LongRunThroughASmallRing) {
   }
   EXPECT_GT(engine.counters().finished, 40000);
   EXPECT_EQ(engine.counters().held_buckets_peak, 3);
+}
+
+TEST(Engine, LookAheadCountsFromTheSmallestUnfinished) {
+  Engine engine({.channels = 4, .max_in_flight = 1, .slots = 4, .look_ahead = 3});
+  std::vector<Ticket> tickets;
+  for (uint64_t n = 0; n < 3; ++n) tickets.push_back(engine.Submit(Bucket(n, static_cast<int>(n))));
+  EXPECT_FALSE(engine.CanSubmit());
+  EXPECT_EQ(All(engine).size(), 3);
+  engine.Finish(tickets[1]);
+  engine.Finish(tickets[2]);
+  EXPECT_FALSE(engine.CanSubmit());
+  engine.Finish(tickets[0]);
+  EXPECT_TRUE(engine.CanSubmit());
 }
 
 TEST(Engine, OldestUnfinished) {
