@@ -19,7 +19,7 @@ namespace sluice {
 class OwnFolder {
  public:
   OwnFolder() {
-    std::string made = testing::TempDir() + "/sluice_test_XXXXXX";
+    std::string made = std::filesystem::path(testing::TempDir()) / "sluice_test_XXXXXX";
     EXPECT_NE(mkdtemp(made.data()), nullptr) << made;
     path_ = made;
   }
