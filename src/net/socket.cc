@@ -25,12 +25,10 @@ Fd MakeSocket(const SocketAddress& address, const char** call) {
 
 }  // namespace
 
-Fd ListenAt(const SocketAddress& address, int backlog, const char** call) {
+Fd ListenAt(const SocketAddress& address, int backlog, bool again, const char** call) {
   Fd fd = MakeSocket(address, call);
   if (!fd.is_open()) return fd;
-  // After a restart, connections of before may still hold a port that was asked for. Two sockets
-  // that get any free port may with this option get the same one, and then one cannot listen.
-  if (address.port() != 0) SetSocketOption(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  if (again) SetSocketOption(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   if (address.get()->sa_family == AF_INET6) {
     SetSocketOption(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
   }

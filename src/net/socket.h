@@ -15,8 +15,10 @@
 namespace sluice {
 
 // Both: none is open where the system refuses; then errno is that of the call that `call` names.
-// So many connections wait to be accepted.
-Fd ListenAt(const SocketAddress& address, int backlog, const char** call);
+// So many connections wait to be accepted. `again`: another one may listen there after this one's
+// end, though connections of before still hold the port. Two sockets that get any free port may
+// with this get the same one, and then one cannot listen.
+Fd ListenAt(const SocketAddress& address, int backlog, bool again, const char** call);
 // Begins to connect; ConnectOutcome has the result when the descriptor is writable.
 Fd ConnectTo(const SocketAddress& address, const char** call);
 

@@ -78,15 +78,15 @@ TEST(FdTest, SocketsThatCannotBeLeaveNothingOpen) {
   const int before = OpenDescriptors();
   const char* call = nullptr;
   const SocketAddress nobodys = *MakeAddress("192.0.2.1", 0);
-  EXPECT_FALSE(ListenAt(nobodys, 1, &call).is_open());
+  EXPECT_FALSE(ListenAt(nobodys, 1, true, &call).is_open());
   EXPECT_EQ(errno, EADDRNOTAVAIL);
   EXPECT_STREQ(call, "bind");
   EXPECT_FALSE(ConnectTo(*MakeAddress("255.255.255.255", 1), &call).is_open());
   EXPECT_STREQ(call, "connect");
   {
-    const Fd listener = ListenAt(*MakeAddress("::1", 0), 1, &call);
+    const Fd listener = ListenAt(*MakeAddress("::1", 0), 1, true, &call);
     if (!listener.is_open()) GTEST_SKIP() << "this host has no IPv6";
-    const Fd held = ListenAt(AddressOfSocket(listener.get()), 1, &call);
+    const Fd held = ListenAt(AddressOfSocket(listener.get()), 1, true, &call);
     EXPECT_EQ(errno, EADDRINUSE);
     EXPECT_FALSE(held.is_open());
   }

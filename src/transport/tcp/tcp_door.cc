@@ -27,7 +27,7 @@ absl::StatusOr<Fd> ListenAtHost(const std::string& host, int port) {
   const absl::StatusOr<SocketAddress> address = MakeAddress(host, port);
   if (!address.ok()) return address.status();
   const char* call = nullptr;
-  Fd fd = ListenAt(*address, kBacklog, &call);
+  Fd fd = ListenAt(*address, kBacklog, /*again=*/port != 0, &call);
   if (fd.is_open()) return fd;
   return absl::UnavailableError(SocketErrorText(call, *address, errno));
 }

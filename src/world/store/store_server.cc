@@ -44,7 +44,7 @@ bool HasIpv4() {
 absl::StatusOr<Fd> ListenForClients(const SocketAddress& address) {
   constexpr int kBacklog = 1024;
   const char* call = nullptr;
-  Fd listener = ListenAt(address, kBacklog, &call);
+  Fd listener = ListenAt(address, kBacklog, /*again=*/true, &call);
   if (listener.is_open()) return listener;
   const bool is_held = errno == EADDRINUSE;
   const absl::Status why = absl::ErrnoToStatus(errno, call);

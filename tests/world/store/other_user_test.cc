@@ -131,7 +131,7 @@ TEST(OwnListenersTest, HaveTheStoresOfThisProcess) {
 
 TEST(PeerUserTest, ASocketThatNobodyHasIsNobodys) {
   const char* call = nullptr;
-  const Fd listener = ListenAt(*MakeAddress("127.0.0.1", 0), 1, &call);
+  const Fd listener = ListenAt(*MakeAddress("127.0.0.1", 0), 1, /*again=*/false, &call);
   ASSERT_TRUE(listener.is_open());
   const SocketAddress bound = AddressOfSocket(listener.get());
   const Fd client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

@@ -16,7 +16,7 @@ namespace {
 
 Fd Listen() {
   const char* call = nullptr;
-  return ListenAt(*MakeAddress("127.0.0.1", 0), 100, &call);
+  return ListenAt(*MakeAddress("127.0.0.1", 0), 100, /*again=*/false, &call);
 }
 
 }  // namespace
