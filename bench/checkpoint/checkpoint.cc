@@ -95,9 +95,10 @@ class CheckpointCommand final : public Command {
         .mode = "load", .checked = check_ != Check::kNone, .sampled = check_ == Check::kSample};
     std::optional<MappedLoad> mapped;
     for (const std::string& name : options_.baselines) {
-      result.others.push_back(result);  // mmap is the only one
-      result.others.back().mode = name;
-      result.others.back().is_other = true;
+      CheckpointResult& other = result.others.emplace_back();  // mmap is the only one
+      other.mode = name;
+      other.is_other = true;
+      other.checked = result.checked;
       status = PrepareMapped(*mine, session, &mapped, &result.others.back());
       if (!status.ok()) return status;
     }

@@ -78,8 +78,8 @@ Columns<R> CheckpointColumns(bool with_ratio) {
           {"", RatioText, with_ratio ? Shown{"ratio", "", 20} : Shown{}}};
 }
 
-std::vector<Baseline> BaselinesOf(const R& r) {
-  std::vector<Baseline> all;
+std::vector<BaselineResult> BaselinesOf(const R& r) {
+  std::vector<BaselineResult> all;
   for (const R& way : r.others) {
     all.push_back({way.mode, way.reason, 1e6 * MedianOf(way), Rate(way), way.ratio, way.wrong,
                    Microseconds(way.seconds)});

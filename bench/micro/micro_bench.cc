@@ -9,13 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/string_view.h"
+#include "absl/strings/match.h"
 #include "job/exit_codes.h"
 #include "micro/commands.h"
 
 int main(int argc, char** argv) {
   namespace bench = sluice::bench;
-  if (argc > 1 && absl::string_view(argv[1]).starts_with("--benchmark_")) {
+  if (argc > 1 && absl::StartsWith(argv[1], "--benchmark_")) {
     benchmark::Initialize(&argc, argv);
     if (benchmark::ReportUnrecognizedArguments(argc, argv)) return bench::kBadUsageExit;
     benchmark::RunSpecifiedBenchmarks();

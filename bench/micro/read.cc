@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "base/clock.h"
 #include "device/host_memory.h"
@@ -45,7 +45,7 @@ struct ReadOptions {
   std::string engine = "uring";
   std::string access = "direct";
 
-  bool is_http() const { return absl::string_view(object).starts_with("http"); }
+  bool is_http() const { return absl::StartsWith(object, "http"); }
   int64_t reads() const { return object_bytes / read_bytes; }
 };
 

@@ -46,9 +46,9 @@ Json ErrorsJson(const std::vector<JobError>& errors) {
   return json;
 }
 
-void AddBaselines(const std::vector<Baseline>& baselines, Json* result) {
+void AddBaselines(const std::vector<BaselineResult>& baselines, Json* result) {
   Json reasons;
-  for (const Baseline& b : baselines) {
+  for (const BaselineResult& b : baselines) {
     Json& figures = (*result)["baselines"][b.name];
     if (!b.reason.empty()) {
       reasons[b.name] = b.reason;

@@ -54,7 +54,7 @@ double GbPerSecond(int64_t payload_bytes, double median_us);
 Json ErrorsJson(const std::vector<JobError>& errors);
 
 // Another way to do the same, with its turns in the same rounds.
-struct Baseline {
+struct BaselineResult {
   std::string name;
   std::string reason;   // not empty: why it could not do it; nothing else is set
   double time_us = 0;   // median
@@ -64,7 +64,7 @@ struct Baseline {
   std::vector<double> iterations_us;  // left out of results if empty
 };
 // `baselines` of a result, null for those with a reason, and `baseline_reasons`. Nothing of none.
-void AddBaselines(const std::vector<Baseline>& baselines, Json* result);
+void AddBaselines(const std::vector<BaselineResult>& baselines, Json* result);
 
 // `world`, `hosts`, `host_names` and `mpi` of `config`.
 void AddJob(const JobReport& report, Json* config);

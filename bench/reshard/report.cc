@@ -60,7 +60,7 @@ std::string OsuRow(const CaseResult& r) {
 
 std::string BaselineLine(const CaseResult& r) {
   std::vector<std::string> parts;
-  for (const Baseline& b : r.baselines) {
+  for (const BaselineResult& b : r.baselines) {
     parts.push_back(b.reason.empty()
                         ? absl::StrFormat("%s %.2f [%.2f .. %.2f]%s", b.name, b.ratio.medians,
                                           b.ratio.p25, b.ratio.p75, b.wrong > 0 ? " WRONG" : "")

@@ -64,7 +64,7 @@ Json TargetJson(const TargetRank& target) {
 Json WrongOf(const R& r) { return r.checked ? Json(r.wrong) : Json(); }
 
 // Null: nobody knows, or nothing is promised.
-Json GrowthOf(const R& r) {
+Json GrownOf(const R& r) {
   return r.memory.method == "none" ? Json() : Json(r.memory.growth_bytes);
 }
 Json AllowedOf(const R& r) { return r.memory.judged ? Json(r.memory.allowed_bytes) : Json(); }
@@ -130,7 +130,7 @@ const Columns<CaseResult>& CaseColumns() {
       {"peak_without_budget/bytes", &R::free_peak_bytes},
       {"wait_share", &R::wait_share, {"wait", "(%)", 7, 1, 100}, Csv("wait_share", 6)},
       {"memory/growth_bytes",
-       GrowthOf,
+       GrownOf,
        {"memory", "(grown/may)", 22, 0, 1, "N/A"},
        Csv("memory_grown")},
       {"memory/allowed_bytes", AllowedOf, kLimit, Csv("memory_allowed")},

@@ -134,8 +134,8 @@ class ReshardCommand final : public Command {
                  BytesName(kMemoryBesideStaging), " beside it")));
   }
 
-  void AddBaselineErrors(const std::string& id, const std::vector<Baseline>& baselines) {
-    for (const Baseline& baseline : baselines) {
+  void AddBaselineErrors(const std::string& id, const std::vector<BaselineResult>& baselines) {
+    for (const BaselineResult& baseline : baselines) {
       if (baseline.wrong == 0) continue;
       AddError(id, absl::DataLossError(absl::StrCat("baseline ", baseline.name, ": ",
                                                     baseline.wrong, " elements are wrong")));

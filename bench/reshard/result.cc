@@ -181,10 +181,11 @@ CaseResult Summarise(const std::string& id, const TransferSpec& spec, const Opti
   return result;
 }
 
-Baseline CompareWith(const std::string& name, const std::string& reason,
-                     const std::vector<double>& our_times, absl::Span<const RankRecord> records,
-                     bool one_host, const CaseResult& ours) {
-  Baseline result;
+BaselineResult CompareWith(const std::string& name, const std::string& reason,
+                           const std::vector<double>& our_times,
+                           absl::Span<const RankRecord> records, bool one_host,
+                           const CaseResult& ours) {
+  BaselineResult result;
   result.name = name;
   result.reason = reason;
   const std::vector<double> times = IterationTimes(records, one_host);

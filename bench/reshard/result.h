@@ -66,7 +66,7 @@ struct CaseResult {
   int64_t windowed_target_bytes = 0, windowed_bytes = 0, whole_target_bytes = 0;
   MemoryGrowth memory;
   std::vector<TargetRank> target_ranks;
-  std::vector<Baseline> baselines;
+  std::vector<BaselineResult> baselines;
 };
 
 // What carries a lane's transfers between rank 0 and the others.
@@ -98,9 +98,10 @@ CaseResult Summarise(const std::string& id, const TransferSpec& spec, const Opti
                      const Session& session, bool one_host, absl::Span<const RankRecord> records);
 
 // A baseline of `records` against `ours`, which took `our_times` in the same rounds.
-Baseline CompareWith(const std::string& name, const std::string& reason,
-                     const std::vector<double>& our_times, absl::Span<const RankRecord> records,
-                     bool one_host, const CaseResult& ours);
+BaselineResult CompareWith(const std::string& name, const std::string& reason,
+                           const std::vector<double>& our_times,
+                           absl::Span<const RankRecord> records, bool one_host,
+                           const CaseResult& ours);
 
 }  // namespace sluice::bench
 

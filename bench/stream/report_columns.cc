@@ -84,8 +84,9 @@ double ItemsPerSecond(const Result& r) {
 }
 double Rate(const Result& r) { return GbPerSecond(r.total.bytes, 1e6 * r.total.seconds); }
 double CpuOf(const Result& r) { return CpuPerGiB(r.total); }
-absl::optional<double> Overlap(const Result& r) { return OverlapOf(r.total); }
-absl::optional<double> InOrder(const Result& r) { return SequentialBytes(r.total); }
+Json OrNull(const absl::optional<double>& value) { return value ? Json(*value) : Json(); }
+Json Overlap(const Result& r) { return OrNull(OverlapOf(r.total)); }
+Json InOrder(const Result& r) { return OrNull(SequentialBytes(r.total)); }
 
 // The median is the round that all other figures are of.
 Json TimesOf(const Result& r) {
