@@ -5,9 +5,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "checkpoint/checkpoint.h"
 #include "checkpoint/options.h"
-#include "doctor/doctor.h"
+#include "commands.h"
 #include "doctor/options.h"
 #include "gpu/gpu.h"
 #include "job/built_with.h"
@@ -17,14 +16,9 @@
 #include "job/job.h"
 #include "job/launch.h"
 #include "reshard/options.h"
-#include "reshard/plan_only.h"
-#include "reshard/reshard.h"
 #include "shards/options.h"
-#include "shards/shards.h"
 #include "stream/options.h"
-#include "stream/stream.h"
 #include "sync/options.h"
-#include "sync/sync.h"
 #include "workload/presets.h"
 
 int main(int argc, char** argv) {

@@ -1,6 +1,4 @@
 // Saves, then loads; other ways to load have their turns with ours.
-#include "checkpoint/checkpoint.h"
-
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -12,9 +10,11 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "checkpoint/mapped_load.h"
+#include "checkpoint/options.h"
 #include "checkpoint/page_cache.h"
 #include "checkpoint/rank_tensors.h"
 #include "checkpoint/report.h"
+#include "commands.h"
 #include "job/command.h"
 #include "sluice/session.h"
 

@@ -1,8 +1,6 @@
 // The job that the flag and the environment ask for.
 #include "job/job.h"
 
-#include "job/world_job.h"
-
 namespace sluice::bench {
 
 absl::StatusOr<std::unique_ptr<Job>> StartJob(const JobOptions& options) {

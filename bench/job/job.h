@@ -54,7 +54,14 @@ struct JobOptions {
   char*** argv = nullptr;
 };
 
-// Collective. InvalidArgument: flags or the environment are bad, or ask for what is not built in.
+// Collective over the world that the environment names. Waits up to `timeout`, or as long as
+// SLUICE_WORLD_TIMEOUT says, for the store, and then for the other ranks. Errors as World::Join and
+// World::MakeFabric.
+absl::StatusOr<std::unique_ptr<Job>> JoinWorldJob(absl::Duration timeout);
+// One process alone.
+std::unique_ptr<Job> MakeJobAlone();
+// As `options` say. Collective. InvalidArgument: flags or the environment are bad, or ask for what
+// is not built in.
 absl::StatusOr<std::unique_ptr<Job>> StartJob(const JobOptions& options);
 
 // ---- What is different in programs with and without MPI: mpi_job.cc has these with MPI, and

@@ -1,6 +1,4 @@
 // Fabrics of a world, and local ones; how such jobs end.
-#include "job/world_job.h"
-
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -9,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "job/fabric_ranks.h"
+#include "job/job.h"
 #include "job/planned_nodes.h"
 #include "sluice/local.h"
 #include "sluice/world.h"

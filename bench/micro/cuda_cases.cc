@@ -10,6 +10,25 @@
 namespace sluice {
 namespace {
 
+// Starts a copy of the product of `runs`, a list for each dimension.
+decltype(Case::start) Copies(const std::vector<std::vector<Stretch>>& runs, StridedCopy copy) {
+  return [runs, copy](Device& device, const Sides& sides, bool in_stream_order) {
+    StridedCopy placed = copy;
+    placed.dims = static_cast<int>(runs.size());
+    placed.end = 1;
+    for (size_t d = 0; d < runs.size(); ++d) {
+      placed.runs[d] = runs[d];
+      int64_t length = 0;
+      for (const Stretch& run : runs[d]) length += run.length;
+      placed.end *= length;
+    }
+    placed.src = sides.src, placed.src_kind = sides.src_kind;
+    placed.dst = sides.dst, placed.dst_kind = sides.dst_kind;
+    const std::array<StridedCopy, 1> copies = {placed};
+    return device.Start({copies, 1, {}, {}, in_stream_order});
+  };
+}
+
 // Rows of `row` bytes, every second one of a matrix, packed one behind the other; or back.
 Case RowsCase(bool packs, int64_t row, int64_t bytes, DeviceKind src_kind = DeviceKind::kCuda) {
   const int64_t rows = bytes / row;
@@ -20,22 +39,11 @@ Case RowsCase(bool packs, int64_t row, int64_t bytes, DeviceKind src_kind = Devi
   made.dst_bytes = packs ? bytes : 2 * bytes;
   made.read = made.written = rows * row;
   made.src_kind = src_kind;
-  made.start = [=](Device& device, const Sides& sides, bool in_stream_order) {
-    const Stretch row_run = {0, 0, rows};
-    const Stretch column_run = {0, 0, row / 2};
-    StridedCopy copy;
-    copy.dims = 2;
-    copy.runs[0] = absl::MakeConstSpan(&row_run, 1);
-    copy.runs[1] = absl::MakeConstSpan(&column_run, 1);
-    copy.src_strides = {packs ? 2 * row : row, 2};
-    copy.dst_strides = {packs ? row : 2 * row, 2};
-    copy.src_dtype = copy.dst_dtype = DType::kBF16;
-    copy.src = sides.src, copy.src_kind = sides.src_kind;
-    copy.dst = sides.dst, copy.dst_kind = sides.dst_kind;
-    copy.end = rows * row / 2;
-    const std::array<StridedCopy, 1> copies = {copy};
-    return device.Start({copies, 1, {}, {}, in_stream_order});
-  };
+  StridedCopy copy;
+  copy.src_strides = {packs ? 2 * row : row, 2};
+  copy.dst_strides = {packs ? row : 2 * row, 2};
+  copy.src_dtype = copy.dst_dtype = DType::kBF16;
+  made.start = Copies({{{0, 0, rows}}, {{0, 0, row / 2}}}, copy);
   return made;
 }
 
@@ -46,20 +54,12 @@ Case ContiguousCase(const std::string& name, DType from, DType to, int64_t eleme
   made.src_bytes = made.read = elements * DTypeBytes(from);
   made.dst_bytes = made.written = elements * DTypeBytes(to);
   made.src_kind = src_kind;
-  made.start = [=](Device& device, const Sides& sides, bool in_stream_order) {
-    const Stretch all = {0, 0, elements};
-    StridedCopy copy;
-    copy.runs[0] = absl::MakeConstSpan(&all, 1);
-    copy.src_strides[0] = DTypeBytes(from);
-    copy.dst_strides[0] = DTypeBytes(to);
-    copy.src_dtype = from;
-    copy.dst_dtype = to;
-    copy.src = sides.src, copy.src_kind = sides.src_kind;
-    copy.dst = sides.dst, copy.dst_kind = sides.dst_kind;
-    copy.end = elements;
-    const std::array<StridedCopy, 1> copies = {copy};
-    return device.Start({copies, 1, {}, {}, in_stream_order});
-  };
+  StridedCopy copy;
+  copy.src_strides[0] = DTypeBytes(from);
+  copy.dst_strides[0] = DTypeBytes(to);
+  copy.src_dtype = from;
+  copy.dst_dtype = to;
+  made.start = Copies({{{0, 0, elements}}}, copy);
   return made;
 }
 
@@ -70,20 +70,11 @@ Case TransposeCase(int64_t bytes) {
   Case made;
   made.name = "transpose_f32";
   made.src_bytes = made.dst_bytes = made.read = made.written = side * side * 4;
-  made.start = [=](Device& device, const Sides& sides, bool in_stream_order) {
-    const Stretch all = {0, 0, side};
-    StridedCopy copy;
-    copy.dims = 2;
-    copy.runs[0] = copy.runs[1] = absl::MakeConstSpan(&all, 1);
-    copy.src_strides = {4, 4 * side};
-    copy.dst_strides = {4 * side, 4};
-    copy.src_dtype = copy.dst_dtype = DType::kF32;
-    copy.src = sides.src, copy.src_kind = sides.src_kind;
-    copy.dst = sides.dst, copy.dst_kind = sides.dst_kind;
-    copy.end = side * side;
-    const std::array<StridedCopy, 1> copies = {copy};
-    return device.Start({copies, 1, {}, {}, in_stream_order});
-  };
+  StridedCopy copy;
+  copy.src_strides = {4, 4 * side};
+  copy.dst_strides = {4 * side, 4};
+  copy.src_dtype = copy.dst_dtype = DType::kF32;
+  made.start = Copies({{{0, 0, side}}, {{0, 0, side}}}, copy);
   return made;
 }
 
@@ -102,18 +93,10 @@ class Scatter {
     made.name = name;
     made.src_bytes = 2 * src_;
     made.dst_bytes = made.read = made.written = 2 * elements_;
-    made.start = [runs = runs_, end = elements_](Device& device, const Sides& sides,
-                                                 bool in_stream_order) {
-      StridedCopy copy;
-      copy.runs[0] = runs;
-      copy.src_strides[0] = copy.dst_strides[0] = 2;
-      copy.src_dtype = copy.dst_dtype = DType::kBF16;
-      copy.src = sides.src, copy.src_kind = sides.src_kind;
-      copy.dst = sides.dst, copy.dst_kind = sides.dst_kind;
-      copy.end = end;
-      const std::array<StridedCopy, 1> copies = {copy};
-      return device.Start({copies, 1, {}, {}, in_stream_order});
-    };
+    StridedCopy copy;
+    copy.src_strides[0] = copy.dst_strides[0] = 2;
+    copy.src_dtype = copy.dst_dtype = DType::kBF16;
+    made.start = Copies({runs_}, copy);
     return made;
   }
 

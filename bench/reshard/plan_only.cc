@@ -1,17 +1,17 @@
 // From cases to a table and a results file.
-#include "reshard/plan_only.h"
-
 #include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "commands.h"
 #include "device/cache_share.h"
 #include "job/built_with.h"
 #include "job/exit_codes.h"
 #include "job/job.h"
 #include "reshard/lanes.h"
+#include "reshard/options.h"
 #include "reshard/plan_figures.h"
 #include "reshard/report.h"
 #include "session/limits.h"

@@ -1,18 +1,19 @@
 // The cases, one after the other.
-#include "reshard/reshard.h"
-
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "commands.h"
 #include "job/command.h"
 #include "memory/memory_watch.h"
 #include "reshard/baseline_runs.h"
 #include "reshard/lanes.h"
+#include "reshard/options.h"
 #include "reshard/report.h"
 #include "reshard/runner.h"
+#include "tensor/stable_hash.h"
 #include "workload/numbers.h"
 
 namespace sluice::bench {
@@ -21,15 +22,12 @@ namespace {
 // A value that differs if the cases differ in number, names, or in which of them are readable.
 // What is in them is compared by Session::Compile.
 uint64_t HashCases(const Workload& workload) {
-  uint64_t hash = 14695981039346656037u;  // FNV-1a
-  const auto add = [&hash](absl::string_view text) {
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  };
+  StableHash hash;
   for (const Case& entry : workload.cases) {
-    add(entry.id);
-    add(entry.status.ok() ? "\n" : "\r");
+    hash.AddText(entry.id);
+    hash.Add(entry.status.ok() ? 1 : 0);
   }
-  return hash;
+  return hash.value();
 }
 
 class ReshardCommand final : public Command {

@@ -1,16 +1,17 @@
 // Sessions, rounds and their errors.
-#include "stream/stream.h"
-
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "commands.h"
 #include "gpu/gpu.h"
 #include "job/command.h"
+#include "session/stream/stream_catalog.h"
+#include "session/stream/stream_source.h"
 #include "sluice/session.h"
 #include "stream/contents.h"
-#include "stream/load_contents.h"
+#include "stream/options.h"
 #include "stream/report.h"
 #include "stream/rounds.h"
 
@@ -27,6 +28,42 @@ SessionOptions SessionOptionsOf(const StreamBenchOptions& options) {
   if (!options.trace_file.empty()) session.trace_events = options.trace_events;
   session.progress_thread = options.progress_thread != 0;
   return session;
+}
+
+absl::Status Idle() { return absl::OkStatus(); }
+
+// Rank 0's text on all ranks.
+absl::StatusOr<std::string> ShareText(absl::StatusOr<std::string> text, absl::Duration timeout,
+                                      Ranks* ranks) {
+  absl::Status status = ranks->AllOk(text.status(), timeout, Idle);
+  if (!status.ok()) return status;
+  auto all = ranks->AllGather(*text, timeout, Idle);
+  if (!all.ok()) return all.status();
+  return std::move(all->front());
+}
+
+absl::StatusOr<Catalog> LoadCatalog(const StreamOptions& stream, Ranks* ranks) {
+  if (stream.source.uri.empty()) return Catalog();
+  const auto address = ParseSourceAddress(stream.source.uri);
+  absl::StatusOr<std::string> text = std::string();
+  if (!address.ok()) {
+    text = address.status();
+  } else if (ranks->rank() == 0) {
+    text = FetchCatalogText(*address, stream.source, stream.reads.retry);
+  }
+  text = ShareText(std::move(text), stream.timeout + stream.reads.retry.request_timeout, ranks);
+  if (!text.ok()) return text.status();
+  return ReadCatalogText(*text, stream.source);
+}
+
+// Collective. Rank 0 reads the index, or the headers of objects without one, and hands it on. So
+// the benchmark asks a server for it once more, not once per rank. The status is this rank's, and
+// may differ between ranks.
+absl::StatusOr<std::unique_ptr<Contents>> LoadContents(const StreamBenchOptions& options,
+                                                       Ranks* ranks) {
+  auto catalog = LoadCatalog(StreamOptionsOf(options, ranks->rank(), ranks->size()), ranks);
+  if (!catalog.ok()) return catalog.status();
+  return Contents::Make(options, *std::move(catalog));
 }
 
 class StreamCommand final : public Command {

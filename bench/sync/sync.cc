@@ -1,14 +1,14 @@
 // From flags to the exit code of one process.
-#include "sync/sync.h"
-
 #include <cstdio>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "commands.h"
 #include "job/exit_codes.h"
 #include "sluice/world.h"
 #include "sync/member.h"
+#include "sync/options.h"
 #include "sync/report.h"
 #include "sync/weights.h"
 #include "workload/write_file.h"

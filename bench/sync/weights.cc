@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "sluice/tensor.h"
+#include "tensor/stable_hash.h"
 #include "workload/json_input.h"
 #include "workload/model_mapping.h"
 #include "workload/numbers.h"
@@ -57,24 +58,12 @@ absl::StatusOr<Model> ReadSyncModel(const SyncOptions& options) {
   return model;
 }
 
-// FNV-1a of whatever ranks must have been given alike.
-class AlikeHash {
- public:
-  void Add(absl::string_view text) {
-    for (const char c : text) value_ = (value_ ^ static_cast<unsigned char>(c)) * 1099511628211u;
+void AddSide(const Parallelism& side, StableHash* hash) {
+  for (const int64_t size :
+       {side.tp_size, side.cp_size, side.ep_size, side.pp_size, side.fsdp_size}) {
+    hash->AddSigned(size);
   }
-  void Add(int64_t number) { Add(absl::StrCat(number, ";")); }
-  void Add(const Parallelism& side) {
-    for (const int64_t size :
-         {side.tp_size, side.cp_size, side.ep_size, side.pp_size, side.fsdp_size}) {
-      Add(size);
-    }
-  }
-  int64_t value() const { return static_cast<int64_t>(value_ >> 1); }
-
- private:
-  uint64_t value_ = 14695981039346656037u;
-};
+}
 
 }  // namespace
 
@@ -91,18 +80,18 @@ absl::StatusOr<SyncWeights> SyncWeights::Make(const SyncOptions& options) {
   }
   SyncWeights weights(*std::move(model), std::move(system));
   weights.cuts_by_trainers_ = options.system_file.empty();
-  AlikeHash hash;
+  StableHash hash;  // of whatever ranks must have been given alike
   for (const ModelTensor& tensor : weights.tensors()) {
     weights.bytes_ += ElementsOf(tensor) * DTypeBytes(tensor.dtype);
-    hash.Add(tensor.name);
-    for (const int64_t size : tensor.shape) hash.Add(size);
-    hash.Add(static_cast<int64_t>(tensor.dtype));
+    hash.AddText(tensor.name);
+    for (const int64_t size : tensor.shape) hash.AddSigned(size);
+    hash.AddSigned(static_cast<int64_t>(tensor.dtype));
   }
-  hash.Add(weights.system_.train);
-  hash.Add(weights.system_.generation);
-  hash.Add(options.versions);
-  hash.Add(options.seed);
-  weights.hash_ = hash.value();
+  AddSide(weights.system_.train, &hash);
+  AddSide(weights.system_.generation, &hash);
+  hash.AddSigned(options.versions);
+  hash.AddSigned(options.seed);
+  weights.hash_ = static_cast<int64_t>(hash.value() >> 1);
   return weights;
 }
 

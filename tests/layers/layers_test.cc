@@ -114,6 +114,8 @@ TEST(RulesTest, BenchmarkCommandsDoNotKnowEachOther) {
               ElementsAre("bench/stream/a.cc:2: another command's header: reshard/options.h"));
   EXPECT_THAT(AboutInclude("bench/stream/baselines/a.cc", "\"shards/shards.h\""), Not(IsEmpty()));
   EXPECT_THAT(AboutInclude("bench/job/a.cc", "\"checkpoint/report.h\""), Not(IsEmpty()));
+  EXPECT_THAT(AboutInclude("tools/doctor/a.cc", "\"stream/options.h\""), Not(IsEmpty()));
+  EXPECT_THAT(AboutInclude("tools/doctor/a.cc", "\"doctor/options.h\""), IsEmpty());
   EXPECT_THAT(AboutInclude("bench/stream/baselines/a.cc", "\"stream/options.h\""), IsEmpty());
   EXPECT_THAT(AboutInclude("bench/stream/a.cc", "\"job/command.h\""), IsEmpty());
   EXPECT_THAT(AboutInclude("bench/sluice_bench.cc", "\"stream/stream.h\""), IsEmpty());

@@ -1,6 +1,4 @@
 // Every rank looks; rank 0 judges and says.
-#include "doctor/doctor.h"
-
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -9,10 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "commands.h"
 #include "doctor/facts.h"
 #include "doctor/findings.h"
 #include "doctor/look_system.h"
 #include "doctor/look_wires.h"
+#include "doctor/options.h"
 #include "doctor/table.h"
 #include "job/built_with.h"
 #include "job/command.h"

@@ -1,6 +1,4 @@
 // Running `sluice-bench shards`.
-#include "shards/shards.h"
-
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,9 +8,11 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "commands.h"
 #include "job/exit_codes.h"
 #include "report/report.h"
 #include "shards/make_shards.h"
+#include "shards/options.h"
 #include "storage/format/shard_index.h"
 #include "workload/numbers.h"
 #include "workload/write_file.h"

@@ -4,6 +4,7 @@
 #ifndef SLUICE_BENCH_RESHARD_BASELINES_BASELINE_H_
 #define SLUICE_BENCH_RESHARD_BASELINES_BASELINE_H_
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -71,6 +72,12 @@ std::vector<std::string> BaselineNames();
 
 // `name`: one of BaselineNames; null otherwise.
 std::unique_ptr<Baseline> MakeBaseline(absl::string_view name);
+
+// All of a dense tensor; empty if it has no memory.
+absl::Span<std::byte> BytesOf(const TensorView& view);
+
+// Collective: fills the targets by messages.
+absl::Status FillOnce(const BaselineJob& job);
 
 // Makes the baselines of a run, and has the messages that they share.
 class BaselineMaker {

@@ -20,8 +20,8 @@
 #include "device/stream_rows.h"
 #include "reshard/baselines/baseline.h"
 #include "reshard/baselines/seen_memory.h"
-#include "reshard/baselines/target_bytes.h"
 #include "reshard/baselines/wire.h"
+#include "tensor/stable_hash.h"
 
 namespace sluice::bench {
 namespace {
@@ -39,15 +39,9 @@ struct TargetRecord {
 struct GroupRecord {
   int32_t alone = -1;  // the rank, if nobody else writes what it writes
   int32_t ranks = 0;
-  uint64_t hash = 14695981039346656037u;  // FNV-1a of the ranks
+  uint64_t hash = 0;  // of the ranks
 
-  void Add(int rank) {
-    ++ranks;
-    hash = (hash ^ static_cast<uint64_t>(rank)) * 1099511628211u;
-  }
-  bool operator==(const GroupRecord& other) const {
-    return alone == other.alone && ranks == other.ranks && hash == other.hash;
-  }
+  bool operator==(const GroupRecord&) const = default;
 };
 
 class Bound final : public Baseline {
@@ -139,12 +133,13 @@ class Bound final : public Baseline {
 
   // Ranks that see the same targets, among them their own, write them together.
   absl::Status FindGroup() {
-    GroupRecord mine;
+    StableHash hash;
     for (int rank = 0; rank < ranks_; ++rank) {
       if (!Sees(rank)) continue;
       owners_.push_back(rank);
-      mine.Add(rank);
+      hash.AddSigned(rank);
     }
+    GroupRecord mine = {-1, static_cast<int32_t>(owners_.size()), hash.value()};
     const bool sees_own = !HasTargets(job_.rank) || Sees(job_.rank);
     if (owners_.empty() || !sees_own) {
       mine = GroupRecord();

@@ -16,7 +16,6 @@
 namespace sluice::bench {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{1} << 30;
 constexpr int64_t kAlignment = 64;
 
 // What the root gets of one group of source ranks: their whole local tensors, one per contribution.

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "reshard/baselines/baseline.h"
-#include "reshard/baselines/target_bytes.h"
 
 namespace sluice::bench {
 namespace {

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <string>
 
+#include "tensor/stable_hash.h"
+
 namespace sluice::bench {
 namespace {
 
@@ -14,9 +16,9 @@ uint64_t ThisMachine() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string name;
   file >> name;
-  uint64_t hash = 14695981039346656037u;  // FNV-1a
-  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-  return hash;
+  StableHash hash;
+  hash.AddText(name);
+  return hash.value();
 }
 
 }  // namespace

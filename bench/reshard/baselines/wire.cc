@@ -12,8 +12,6 @@
 namespace sluice::bench {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{1} << 30;
-
 // Reading the clock and polling sessions must not slow down what is measured.
 constexpr int64_t kPollsBetweenLooks = 256;
 

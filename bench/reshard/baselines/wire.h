@@ -58,6 +58,9 @@ class Wire {
   std::function<absl::Status()> progress_;
 };
 
+// Of one call of MPI, which counts them as an int.
+inline constexpr int64_t kMostBytes = int64_t{1} << 30;
+
 // Tags of the baselines' messages.
 inline constexpr int kPayloadTag = 1;
 inline constexpr int kTurnTag = 2;
