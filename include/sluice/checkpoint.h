@@ -56,12 +56,13 @@ struct CheckpointProgress {
   std::atomic<int64_t> done{0};
 };
 
+// May differ between ranks, unless it says otherwise.
 struct CheckpointOptions {
-  // Host memory for pieces that are read, written or exchanged. May differ between ranks.
+  // Host memory for pieces that are read, written or exchanged.
   int64_t budget_bytes = int64_t{256} << 20;
   // Most pieces at once. Without it: as many as the budget holds.
   absl::optional<int64_t> slots = absl::nullopt;
-  // Most bytes of one read, one write and one message.
+  // Most bytes of one read, one write and one message. Equal on all ranks.
   int64_t piece_bytes = int64_t{8} << 20;
   RetryOptions retry = {};  // of reads
   // How long a rank that waits may hear of no progress on any rank, or nothing of another one.
@@ -70,7 +71,8 @@ struct CheckpointOptions {
   int connections = 64;      // at most, to one HTTP server: 1 .. 4096
   std::string ca_file = {};  // certificates to trust, instead of the system's
 
-  // SaveCheckpoint: most bytes of tensors in one file, but for a tensor that is larger.
+  // SaveCheckpoint: most bytes of tensors in one file, but for a tensor that is larger. Equal on
+  // all ranks.
   int64_t shard_bytes_max = int64_t{5} << 30;
 
   // Where the call says how far it is. Must outlive the call.

@@ -700,8 +700,8 @@ typedef struct {
 #define SLUICE_TRANSFORM_INIT \
   { sizeof(sluice_transform), NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
-// Equal on all ranks, but for `first`, `step`, `end`, `cursor`, budget and buffers. What zero means
-// is said where it is not what include/sluice/stream.h has as its default.
+// Equal on all ranks, but for what include/sluice/stream.h lets differ. What zero means is said
+// where it is not what stream.h has as its default.
 typedef struct {
   size_t size;
   const char* uri;  // "file:DIR", "mmap:DIR", "http://HOST/BASE/", ...; NULL: `generate`

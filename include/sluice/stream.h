@@ -95,8 +95,10 @@ struct StreamSource {
   // concurrently. Where ranks share items, each makes an equal share of them.
   int generator_threads = 1;
 
-  int connections = 64;      // at most, to one HTTP server: 1 .. 4096
-  std::string ca_file = {};  // certificates to trust, instead of the system's
+  // At most, to one HTTP server: 1 .. 4096. May differ between ranks, as their networks may.
+  int connections = 64;
+  // Certificates to trust, instead of the system's. May differ between ranks: a path of this host.
+  std::string ca_file = {};
 };
 
 // Which items a rank gets: positions first, first + step, ... below `end` in each epoch's order.
@@ -175,14 +177,16 @@ struct StreamOrder {
 struct StreamReads {
   // Host memory for what is read ahead, hedges included. May differ between ranks.
   int64_t budget_bytes = int64_t{256} << 20;
-  // Most pieces at once. Without it: as many as the budget holds.
+  // Most pieces at once. Without it: as many as the budget holds. May differ between ranks: what
+  // they exchange follows from pieces, which are equal, and not from how many are under way.
   absl::optional<int64_t> slots = absl::nullopt;
   // Most bytes of one read. Larger items are cut into pieces of this size. Without it: 8 MiB, or
   // less where the budget would hold fewer than 8 of them.
   absl::optional<int64_t> piece_bytes = absl::nullopt;
   // Ranks that need the same item read it once between them. False: each reads its own.
   bool exchange = true;
-  HedgeOptions hedge = {};
+  HedgeOptions hedge = {};  // of this rank's reads; may differ between ranks
+  // Of this rank's reads; may differ between ranks. Rank 0's is also that of an exchanged index.
   RetryOptions retry = {};
 };
 
@@ -206,10 +210,10 @@ struct StreamOptions {
   StreamOrder order = {};
   StreamReads reads = {};
   StreamBuffers buffers = {};
-  // How long Next may wait.
+  // How long Next may wait. May differ between ranks: each counts for itself.
   absl::Duration timeout = absl::Seconds(60);
   // Spans of the first n epochs are recorded, where the session keeps a trace. Without it: of 5.
-  // StreamStats counts the others.
+  // StreamStats counts the others. May differ between ranks, as traces may.
   absl::optional<int64_t> trace_epochs = absl::nullopt;
 };
 

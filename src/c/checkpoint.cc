@@ -9,7 +9,9 @@
 #include "c/call.h"
 #include "c/convert.h"
 #include "c/handles.h"
+#include "c/metrics.h"
 #include "c/structs.h"
+#include "session/checkpoint/describe_checkpoint.h"
 
 namespace sluice::c {
 namespace {
@@ -98,32 +100,6 @@ absl::Status ReadCall(absl::string_view place_name, const char* place,
   call->options = CheckpointOptions();
   call->options.refusal = own;
   return own;
-}
-
-Metrics MetricsOf(const CheckpointStats& stats) {
-  return {{"tensors", static_cast<double>(stats.tensors)},
-          {"tensors_ignored", static_cast<double>(stats.tensors_ignored)},
-          {"files", static_cast<double>(stats.files)},
-          {"pieces", static_cast<double>(stats.pieces)},
-          {"file_pieces", static_cast<double>(stats.file_pieces)},
-          {"file_bytes", static_cast<double>(stats.file_bytes)},
-          {"bytes_read", static_cast<double>(stats.bytes_read)},
-          {"header_bytes", static_cast<double>(stats.header_bytes)},
-          {"bytes", static_cast<double>(stats.bytes)},
-          {"sent_bytes", static_cast<double>(stats.sent_bytes)},
-          {"retries", static_cast<double>(stats.retries)},
-          {"slots_max", static_cast<double>(stats.slots_max)},
-          {"slots_peak", static_cast<double>(stats.slots_peak)},
-          {"budget_bytes", static_cast<double>(stats.budget_bytes)},
-          {"budget_bytes_peak", static_cast<double>(stats.budget_bytes_peak)},
-          {"piece_bytes", static_cast<double>(stats.piece_bytes)},
-          {"seconds", absl::ToDoubleSeconds(stats.seconds)},
-          {"planning_s", absl::ToDoubleSeconds(stats.planning)},
-          {"reading_s", absl::ToDoubleSeconds(stats.reading)},
-          {"exchanging_s", absl::ToDoubleSeconds(stats.exchanging)},
-          {"copying_s", absl::ToDoubleSeconds(stats.copying)},
-          {"writing_s", absl::ToDoubleSeconds(stats.writing)},
-          {"syncing_s", absl::ToDoubleSeconds(stats.syncing)}};
 }
 
 absl::Status End(const absl::Status& own, const absl::StatusOr<CheckpointStats>& stats,

@@ -10,7 +10,9 @@
 #include "c/call.h"
 #include "c/convert.h"
 #include "c/handles.h"
+#include "c/metrics.h"
 #include "c/structs.h"
+#include "session/describe_session.h"
 #include "sluice/local.h"
 #include "sluice/trace.h"
 #include "tensor/error_text.h"
@@ -90,18 +92,9 @@ std::unique_ptr<Fabric> TakeFabric(sluice_local* local, int32_t rank) {
   return std::move(local->fabrics[static_cast<size_t>(rank)]);
 }
 
-Metrics MetricsOf(const Session& session) {
-  const SessionCounters counters = session.counters();
-  return {{"slots", static_cast<double>(session.slots())},
-          {"slot_bytes", static_cast<double>(session.slot_bytes())},
-          {"buckets_finished", static_cast<double>(counters.buckets_finished)},
-          {"buckets_peak", static_cast<double>(counters.buckets_peak)},
-          {"staging_bytes_peak", static_cast<double>(counters.staging_bytes_peak)},
-          {"operations_peak", static_cast<double>(counters.operations_peak)},
-          {"waited_for_channel", static_cast<double>(counters.waited_for_channel)},
-          {"waited_for_budget", static_cast<double>(counters.waited_for_budget)},
-          {"running_s", absl::ToDoubleSeconds(counters.running)},
-          {"budget_wait_s", absl::ToDoubleSeconds(counters.budget_wait)}};
+Metrics AllMetricsOf(const Session& session) {
+  return MetricsOf(session.counters(), {{"slots", static_cast<double>(session.slots())},
+                                        {"slot_bytes", static_cast<double>(session.slot_bytes())}});
 }
 
 }  // namespace
@@ -229,7 +222,7 @@ sluice_status sluice_session_metrics(sluice_session* session, sluice_metric* met
                                      int64_t* count) {
   return Guard("sluice_session_metrics", [&]() -> absl::Status {
     if (absl::Status status = CheckSession(session); !status.ok()) return status;
-    return sluice::c::WriteMetrics(sluice::c::MetricsOf(*session->session), metrics, count);
+    return sluice::c::WriteMetrics(sluice::c::AllMetricsOf(*session->session), metrics, count);
   });
 }
 

@@ -11,7 +11,9 @@
 #include "c/call.h"
 #include "c/convert.h"
 #include "c/handles.h"
+#include "c/metrics.h"
 #include "c/structs.h"
+#include "session/stream/describe_stream.h"
 #include "sluice/dlpack.h"
 
 namespace sluice::c {
@@ -265,34 +267,6 @@ absl::Status ViewItem(sluice_lease* lease, int64_t i, sluice_view* view) {
 absl::Status CheckLease(const sluice_lease* lease) {
   if (lease == nullptr) return IsNull("lease");
   return lease->owner == std::this_thread::get_id() ? absl::OkStatus() : OfAnotherThread("lease");
-}
-
-Metrics MetricsOf(const StreamStats& stats) {
-  return {{"items", static_cast<double>(stats.items)},
-          {"bytes", static_cast<double>(stats.bytes)},
-          {"requests", static_cast<double>(stats.requests)},
-          {"bytes_read", static_cast<double>(stats.bytes_read)},
-          {"read_runs", static_cast<double>(stats.read_runs)},
-          {"opens", static_cast<double>(stats.opens)},
-          {"connections", static_cast<double>(stats.connections)},
-          {"hedges", static_cast<double>(stats.hedges)},
-          {"hedges_won", static_cast<double>(stats.hedges_won)},
-          {"retries", static_cast<double>(stats.retries)},
-          {"slots_max", static_cast<double>(stats.slots_max)},
-          {"slots_peak", static_cast<double>(stats.slots_peak)},
-          {"budget_bytes", static_cast<double>(stats.budget_bytes)},
-          {"budget_bytes_peak", static_cast<double>(stats.budget_bytes_peak)},
-          {"slot_bytes", static_cast<double>(stats.slot_bytes)},
-          {"buffer_bytes", static_cast<double>(stats.device_bytes)},
-          {"bytes_copied", static_cast<double>(stats.bytes_copied)},
-          {"staleness_max", static_cast<double>(stats.staleness_max)},
-          {"first_item_s", absl::ToDoubleSeconds(stats.first_item)},
-          {"reading_s", absl::ToDoubleSeconds(stats.reading)},
-          {"exchanging_s", absl::ToDoubleSeconds(stats.exchanging)},
-          {"copying_s", absl::ToDoubleSeconds(stats.copying)},
-          {"busy_s", absl::ToDoubleSeconds(stats.busy)},
-          {"waiting_s", absl::ToDoubleSeconds(stats.waiting)},
-          {"consuming_s", absl::ToDoubleSeconds(stats.consuming)}};
 }
 
 }  // namespace

@@ -10,7 +10,9 @@
 #include "c/call.h"
 #include "c/convert.h"
 #include "c/handles.h"
+#include "c/metrics.h"
 #include "c/structs.h"
+#include "session/describe_session.h"
 #include "sluice/connect.h"
 
 namespace sluice::c {
@@ -264,21 +266,6 @@ absl::Status Drop(sluice_transfer* transfer) {
     break;
   }
   return absl::OkStatus();
-}
-
-Metrics MetricsOf(const TransferStats& stats) {
-  return {{"buckets", static_cast<double>(stats.buckets)},
-          {"buckets_as_source", static_cast<double>(stats.buckets_as_source)},
-          {"channels", static_cast<double>(stats.channels)},
-          {"channels_as_source", static_cast<double>(stats.channels_as_source)},
-          {"sent_bytes", static_cast<double>(stats.sent_bytes)},
-          {"received_bytes", static_cast<double>(stats.received_bytes)},
-          {"local_bytes", static_cast<double>(stats.local_bytes)},
-          {"bucket_bytes", static_cast<double>(stats.bucket_bytes)},
-          {"max_in_flight", static_cast<double>(stats.max_in_flight)},
-          {"peak_buckets_without_budget", static_cast<double>(stats.peak_buckets_without_budget)},
-          {"peak_bytes_without_budget", static_cast<double>(stats.peak_bytes_without_budget)},
-          {"plan_s", absl::ToDoubleSeconds(stats.plan_time)}};
 }
 
 int32_t KindOf(Event::Kind kind) {

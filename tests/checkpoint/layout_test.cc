@@ -125,33 +125,6 @@ TEST(CheckpointLayoutTest, EachSaveHasAnIdOfItsOwn) {
   EXPECT_NE(*one, *other);
 }
 
-template <typename Value>
-void ExpectRefused(Value CheckpointOptions::*option, Value value, const std::string& text) {
-  CheckpointOptions options;
-  options.*option = value;
-  const absl::Status status = CheckCheckpointOptions(options);
-  EXPECT_TRUE(absl::IsInvalidArgument(status)) << text << ": " << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr(text));
-}
-
-TEST(CheckpointLimitsTest, OptionsOutOfRangeAreNamed) {
-  using Options = CheckpointOptions;
-  EXPECT_TRUE(CheckCheckpointOptions(Options()).ok());
-  ExpectRefused<int64_t>(&Options::budget_bytes, 0, "budget_bytes is 0 but must be at least 1");
-  ExpectRefused<absl::optional<int64_t>>(&Options::slots, 0, "slots is 0");
-  ExpectRefused<int64_t>(&Options::piece_bytes, 63, "piece_bytes is 63 but must be at least 64");
-  ExpectRefused<int64_t>(&Options::piece_bytes, (1 << 30) + 1,
-                         "piece_bytes is 1073741825 but must be at most 1073741824");
-  ExpectRefused<int64_t>(&Options::shard_bytes_max, 0, "shard_bytes_max is 0");
-  ExpectRefused<int>(&Options::connections, 0, "connections is 0");
-  ExpectRefused<int>(&Options::connections, 4097, "connections is 4097 but must be at most 4096");
-  ExpectRefused<absl::Duration>(&Options::timeout, absl::ZeroDuration(), "timeout must be above 0");
-  Options options;
-  options.retry.attempts_max = 0;
-  EXPECT_THAT(std::string(CheckCheckpointOptions(options).message()),
-              HasSubstr("retry.attempts_max is 0"));
-}
-
 // Boxes of 1024 bytes on one rank.
 CheckpointPlan PlanOf(int64_t boxes) {
   CheckpointPlanTensor tensor;

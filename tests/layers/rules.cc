@@ -74,7 +74,7 @@ const std::vector<Layer>& Layers() {
        {"base", "tensor", "plan", "device", "transport", "transport/direct", "trace",
         "session/base", "session/peers", "session/transfer", "session/stream", "session/checkpoint",
         "session/connect"}},
-      {"c", {}},
+      {"c", {"session", "session/base", "session/stream", "session/checkpoint"}},
       {"sim", {"engine", "plan"}},
   };
   return *kLayers;

@@ -89,20 +89,6 @@ TEST(CreateTest, PlansThatDifferAreNamed) {
   });
 }
 
-TEST(CreateTest, ZeroAndMinusOneAreNoLimits) {
-  const auto refused = [](const std::function<void(SessionOptions*)>& change,
-                          const std::string& text) {
-    SessionOptions options;
-    change(&options);
-    ExpectCreateFails([&](int) { return options; }, StatusCode::kInvalidArgument, {text});
-  };
-  refused([](SessionOptions* o) { o->bucket_bytes = 0; }, "bucket_bytes is 0; it must be 16");
-  refused([](SessionOptions* o) { o->max_in_flight = 0; }, "max_in_flight is 0; it must be 1");
-  refused([](SessionOptions* o) { o->budget_buckets = 0; }, "budget_buckets is 0; it must be 1");
-  refused([](SessionOptions* o) { o->budget_bytes = 0; }, "budget_bytes is 0; it must be 1");
-  refused([](SessionOptions* o) { o->budget_bytes = -1; }, "budget_bytes is -1; it must be 1");
-}
-
 TEST(CreateTest, LimitsWithoutRoomPrintTheBreakdownOnAllRanks) {
   const auto options = [](bool bad) {
     SessionOptions result;

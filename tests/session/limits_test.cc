@@ -97,32 +97,6 @@ TEST(ResolveBudgetTest, NoRoomForOneBucketPrintsTheBreakdown) {
   ExpectRefused(Budget(kAutomatic, 16, 15), "budget_bytes 15 / bucket_bytes 16 = 0 slots");
 }
 
-TEST(ResolveBudgetTest, OptionsOutOfRangeAreNamed) {
-  ExpectRefused(Budget(15, 16, kNoLimit), "bucket_bytes is 15");
-  ExpectRefused(Budget(-1, 16, kNoLimit), "bucket_bytes is -1");
-  ExpectRefused(Budget(0, 16, kNoLimit), "bucket_bytes is 0");
-  ExpectRefused(Budget(16, 0, kNoLimit), "budget_buckets is 0");
-  ExpectRefused(Budget(16, 1, 0), "budget_bytes is 0");
-  ExpectRefused(Budget(16, 1, -1), "budget_bytes is -1");
-  ExpectRefused(Budget((int64_t{1} << 30) + 1, 16, kNoLimit), "bucket_bytes is 1073741825");
-  ExpectRefused(Budget(16, -1, kNoLimit), "budget_buckets is -1");
-  ExpectRefused(Budget(16, 1, -2), "budget_bytes is -2");
-  SessionOptions options;
-  options.max_in_flight = -1;
-  ExpectRefused(options, "max_in_flight is -1");
-  options.max_in_flight = 65537;
-  ExpectRefused(options, "max_in_flight is 65537");
-  options = SessionOptions();
-  options.trace_events = (1 << 24) + 1;
-  ExpectRefused(options, "trace_events is 16777217");
-  options = SessionOptions();
-  options.timeout = absl::ZeroDuration();
-  ExpectRefused(options, "timeout");
-  options = SessionOptions();
-  options.patience = -absl::Seconds(1);
-  ExpectRefused(options, "patience");
-}
-
 TEST(MaxInFlightTest, DeepChannelsAreForFewRanks) {
   SessionOptions options;
   EXPECT_EQ(MaxInFlightOf(options, 1000), 0) << "automatic";

@@ -29,31 +29,7 @@ void ExpectRefused(const std::string& text, const Change& change) {
   EXPECT_THAT(std::string(status.message()), HasSubstr(text));
 }
 
-TEST(StreamOptionsTest, WhatIsOutOfRangeIsNamed) {
-  EXPECT_TRUE(CheckStreamOptions(StreamOptions()).ok());
-  ExpectRefused("epochs is 0 but must be at least 1", [](auto* o) { o->order.epochs = 0; });
-  ExpectRefused("budget_bytes is 0", [](auto* o) { o->reads.budget_bytes = 0; });
-  ExpectRefused("reads.slots is 0", [](auto* o) { o->reads.slots = 0; });
-  ExpectRefused("reads.piece_bytes is 0", [](auto* o) { o->reads.piece_bytes = 0; });
-  ExpectRefused("buffers.count is 0", [](auto* o) { o->buffers.count = 0; });
-  ExpectRefused("batch_items is 0", [](auto* o) { o->buffers.batch_items = 0; });
-  ExpectRefused("selection.first is -1", [](auto* o) { o->selection.first = -1; });
-  ExpectRefused("selection.step is 0", [](auto* o) { o->selection.step = 0; });
-  ExpectRefused("selection.end is -1", [](auto* o) { o->selection.end = -1; });
-  ExpectRefused("retry.attempts_max is 0", [](auto* o) { o->reads.retry.attempts_max = 0; });
-  ExpectRefused("source.connections is 0", [](auto* o) { o->source.connections = 0; });
-  ExpectRefused("source.connections is 4097 but must be at most 4096",
-                [](auto* o) { o->source.connections = 4097; });
-  ExpectRefused("timeout must be above 0", [](auto* o) { o->timeout = absl::ZeroDuration(); });
-  ExpectRefused("retry.request_timeout must be above 0",
-                [](auto* o) { o->reads.retry.request_timeout = absl::Seconds(-1); });
-}
-
 TEST(StreamOptionsTest, GeneratorsThatCannotKeepTheirOrderAreRefused) {
-  ExpectRefused("generate_ahead is 0", [](auto* o) { o->source.generate_ahead = 0; });
-  ExpectRefused("generator_threads is 0", [](auto* o) { o->source.generator_threads = 0; });
-  ExpectRefused("generator_threads is 257 but must be at most 256",
-                [](auto* o) { o->source.generator_threads = 257; });
   ExpectRefused("both given", [](StreamOptions* o) {
     o->source.generator = [](int64_t, absl::Span<std::byte>) { return absl::OkStatus(); };
     o->source.sized_generator = [](int64_t, absl::Span<std::byte>) { return int64_t{0}; };
@@ -76,13 +52,6 @@ TEST(StreamOptionsTest, GeneratorsThatCannotKeepTheirOrderAreRefused) {
     o->source.sized_generator = [](int64_t, absl::Span<std::byte>) { return int64_t{0}; };
     o->buffers.transform.emplace();
     o->buffers.transform->planar = true;
-  });
-}
-
-TEST(StreamOptionsTest, TheFirstOfSeveralIsNamed) {
-  ExpectRefused("budget_bytes is 0", [](StreamOptions* options) {
-    options->buffers.batch_items = 0;
-    options->reads.budget_bytes = 0;
   });
 }
 
@@ -144,37 +113,6 @@ TEST(StreamOptionsTest, ItemsForADeviceNeedItsAccelerator) {
   options.buffers.device = DeviceKind::kCudaHost;
   EXPECT_THAT(std::string(CheckStreamDevice(options, &accelerator).message()),
               HasSubstr("kind 3, but the session uses cuda:0 (named)"));
-}
-
-TEST(StreamOptionsTest, TheHashIsOfWhatRanksMustShare) {
-  const int64_t plain = HashOfStream(StreamOptions());
-  EXPECT_EQ(HashOfStream(StreamOptions()), plain);
-  const Change shared[] = {
-      [](auto* o) { o->source.uri = "file:/x"; },
-      [](auto* o) { o->source.format = ItemFormat::kNpy; },
-      [](auto* o) { o->source.item_bytes = 4; },
-      [](auto* o) { o->source.generator_items = 4; },
-      [](auto* o) { o->source.generate_order = GenerateOrder::kOneAhead; },
-      [](auto* o) { o->source.generate_ahead = 2; },
-      [](auto* o) { o->source.generator_threads = 2; },
-      [](StreamOptions* o) {
-        o->source.sized_generator = [](int64_t, absl::Span<std::byte>) { return int64_t{0}; };
-      },
-      [](auto* o) { o->order.shuffle = true; },
-      [](auto* o) { o->order.seed = 1; },
-      [](auto* o) { o->order.epochs = 2; },
-      [](auto* o) { o->reads.piece_bytes = 64; },
-      [](auto* o) { o->reads.exchange = false; },
-  };
-  int index = 0;
-  for (const Change& change : shared) EXPECT_NE(HashOfStream(With(change)), plain) << index++;
-  const Change own[] = {
-      [](auto* o) { o->reads.budget_bytes = 1; }, [](auto* o) { o->reads.slots = 3; },
-      [](auto* o) { o->selection.first = 1; },    [](auto* o) { o->buffers.batch_items = 2; },
-      [](auto* o) { o->order.in_order = false; }, [](auto* o) { o->order.cursor = "x"; },
-  };
-  index = 0;
-  for (const Change& change : own) EXPECT_EQ(HashOfStream(With(change)), plain) << index++;
 }
 
 }  // namespace

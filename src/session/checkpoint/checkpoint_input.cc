@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "plan/shard/checkpoint_cells.h"
 #include "session/checkpoint/checkpoint_limits.h"
+#include "session/checkpoint/describe_checkpoint.h"
 #include "storage/element_type.h"
 #include "tensor/error_text.h"
 #include "tensor/stable_hash.h"
@@ -141,10 +142,9 @@ uint64_t HashOfScalars(absl::Span<const CheckpointTensor> tensors) {
 }
 
 uint64_t HashOf(const std::string& place, const CheckpointOptions& options) {
-  StableHash hash;
-  hash.AddText(place);
-  hash.AddSigned(options.piece_bytes);
-  hash.AddSigned(options.shard_bytes_max);
+  HashEqual hash;
+  hash.Field("place", place, {.equal = true});
+  Describe(hash, options);
   return hash.value();
 }
 

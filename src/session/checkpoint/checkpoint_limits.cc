@@ -5,16 +5,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "session/base/bookkeeping.h"
-#include "session/base/option_range.h"
 #include "session/checkpoint/checkpoint_work.h"
+#include "session/checkpoint/describe_checkpoint.h"
 #include "storage/source.h"
 #include "tensor/round.h"
 
 namespace sluice {
 namespace {
 
-constexpr int64_t kPieceBytesMin = 64;
-constexpr int64_t kPieceBytesMax = int64_t{1} << 30;
 constexpr int64_t kSlotsMax = int64_t{1} << 14;
 // Beyond so many bytes a budget is as good as none.
 constexpr int64_t kBudgetBytesCounted = int64_t{1} << 60;
@@ -24,22 +22,9 @@ constexpr int64_t kMessagesMax = int64_t{1} << 17;
 }  // namespace
 
 absl::Status CheckCheckpointOptions(const CheckpointOptions& options) {
-  absl::Status status;
-  status.Update(CheckAtLeast("budget_bytes", options.budget_bytes, 1));
-  status.Update(CheckAtLeast("slots", options.slots.value_or(1), 1));
-  status.Update(CheckAtLeast("piece_bytes", options.piece_bytes, kPieceBytesMin));
-  status.Update(CheckAtLeast("shard_bytes_max", options.shard_bytes_max, 1));
-  status.Update(CheckAtLeast("retry.attempts_max", options.retry.attempts_max, 1));
-  status.Update(CheckAtLeast("connections", options.connections, 1));
-  status.Update(CheckAtMost("connections", options.connections, kConnectionsMax));
-  status.Update(CheckAtMost("piece_bytes", options.piece_bytes, kPieceBytesMax));
-  if (status.ok() && options.timeout <= absl::ZeroDuration()) {
-    status = absl::InvalidArgumentError("timeout must be above 0");
-  }
-  if (status.ok() && options.retry.request_timeout <= absl::ZeroDuration()) {
-    status = absl::InvalidArgumentError("retry.request_timeout must be above 0");
-  }
-  return status;
+  CheckRanges ranges(RangeWords::kBut);
+  Describe(ranges, options);
+  return ranges.status();
 }
 
 absl::StatusOr<CheckpointLimits> ResolveCheckpointLimits(const CheckpointOptions& options,
