@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import _options, _sluice
+from . import _sluice
 from ._errors import Disagreement, Error, InvalidSpec, PeerLost
 from ._group import described
 
@@ -49,7 +49,7 @@ def by_environment(options: Mapping[str, Any], overrides: Mapping[str, Any],
     failure: InvalidSpec | None = None
     checked: dict[str, Any] = {}
     try:
-        checked = _options.check(options, _options.SESSION)
+        checked = _sluice.check_session_options(options)
     except InvalidSpec as error:
         failure = error
     world = _sluice.World.from_environment({}, **overrides)
@@ -134,7 +134,7 @@ def by_exchange(rank: int, size: int, allgather: AllGather, options: Mapping[str
         try:
             if check is not None:
                 check()
-            checked = _options.check(options, _options.SESSION)
+            checked = _sluice.check_session_options(options)
             if rank == 0:
                 card["token"] = os.urandom(32).hex()
                 server = _sluice.StoreServer(bind, 0, card["token"])

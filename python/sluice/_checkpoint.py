@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from . import _options, _sluice
+from . import _sluice
 from ._errors import Disagreement, InvalidSpec, Unsupported
 from ._group import Group
 from ._halves import Entry, read_half
@@ -15,6 +15,7 @@ from ._layouts import Boxes
 from ._progress import Display
 from ._state import check_name
 from ._streams import Places, Stream, handle_of, wait_for_stream
+from ._texts import check_text
 from ._transfer import Renames
 
 _FLOATS = ("f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2")
@@ -34,7 +35,7 @@ def _path(what: str, given: Any) -> str:
     """As a text. InvalidSpec: it is neither a text nor a path, or is empty."""
     if not isinstance(given, (str, os.PathLike)) or not os.fspath(given):
         raise InvalidSpec(f"{what} is {given!r}; it has to be a str or a path, and not empty")
-    return _options.check_text(what, os.fspath(given))
+    return check_text(what, os.fspath(given))
 
 
 def load(session: Group, uri: str | os.PathLike[str], state: Any, *, rename: Renames = None,
@@ -45,10 +46,10 @@ def load(session: Group, uri: str | os.PathLike[str], state: Any, *, rename: Ren
     def read() -> list[Any]:
         nonlocal place
         handle_of(stream)
-        _options.check(options, _options.CHECKPOINT)
+        _sluice.check_checkpoint_options(options)
         place = _path("uri", uri)
         if not place.startswith(_SCHEMES) and "://" not in place:
-            place = "file:" + _options.check_text("uri", os.path.abspath(place))
+            place = "file:" + check_text("uri", os.path.abspath(place))
         return entries.read(state, "dst", rename)
 
     entries = _Entries(session)
@@ -67,7 +68,7 @@ def save(session: Group, directory: str | os.PathLike[str], state: Any, *,
     """`Session.save`."""
     def read() -> list[Any]:
         handle_of(stream)
-        _options.check(options, _options.CHECKPOINT)
+        _sluice.check_checkpoint_options(options)
         _path("directory", directory)
         if dtype is not None and dtype not in _FLOATS:
             raise InvalidSpec(f"dtype is {dtype!r}; it has to be one of {', '.join(_FLOATS)}")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 from ._dtypes import dtype_name
 from ._errors import InvalidSpec, Unsupported
-from ._options import INT64_MAX
+from ._texts import INT64_MAX
 
 if TYPE_CHECKING:
     from . import _sluice

@@ -12,7 +12,7 @@ from ._dtypes import dtype_name
 from ._errors import InvalidSpec
 from ._layouts import Box, Boxes, Layout, Tensor, check_extents
 from ._memory import CPU, Described, View, describe, element_count, is_tensor
-from ._options import is_utf8
+from ._texts import is_utf8
 
 SRC = "src"
 DST = "dst"

@@ -14,11 +14,12 @@ from functools import cache
 from math import prod
 from typing import Any
 
-from . import _options, _sluice
+from . import _sluice
 from ._errors import Error, InvalidSpec, Unsupported
 from ._group import Group
 from ._streams import DEFAULT_STREAM, NO_STREAM, current_stream, handle_of
 from ._streams import Stream as StreamLike
+from ._texts import INT64_MAX, check_text
 
 _CUDA = 2  # DLPack's kCUDA
 _STATE_FORMAT = 1
@@ -59,13 +60,14 @@ class Transform:
                           planar=bool(self.planar))
         except (TypeError, ValueError, OverflowError) as error:
             raise InvalidSpec(f"transform: {error}") from None
-        if max(map(abs, (*values["shape"], *values["crop"])), default=0) > _options.INT64_MAX:
+        if max(map(abs, (*values["shape"], *values["crop"])), default=0) > INT64_MAX:
             raise InvalidSpec("transform: 64 bits do not hold its shape or crop")
         for name in (self.src, self.dst):
             if name not in _sluice.dtypes():
                 raise InvalidSpec(f"transform: there is no dtype {name!r}")
         if len(values["crop"]) not in (0, 4):
             raise InvalidSpec("transform: crop is (top, left, height, width)")
+        values["crop"] = values["crop"] or None
         return values
 
 
@@ -446,8 +448,8 @@ def open_stream(session: Group, uri: str, *, generator: Callable[..., Any] | Non
 
     def check() -> None:
         checked.update(first=session.rank, step=session.size)
-        checked.update(_options.check(options, _options.STREAM))
-        checked["uri"] = _options.check_text("uri", uri)
+        checked.update(_sluice.check_stream_options(options))
+        checked["uri"] = check_text("uri", uri)
         if (generator is None) == (not uri):
             raise InvalidSpec("a stream needs a uri or a generator, and not both")
         if generator is not None and not callable(generator):

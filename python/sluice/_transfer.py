@@ -15,10 +15,10 @@ from . import _sluice
 from ._errors import Error, InvalidSpec, Timeout
 from ._group import Group, described
 from ._halves import Entry, Halves, as_views, read_halves
-from ._options import INT64_MAX
 from ._progress import Display
 from ._state import check_name
 from ._streams import Order, Places, Stream, handle_of
+from ._texts import INT64_MAX
 from ._watch import Watch
 
 _OF_GPUS = ("nccl", "cuda_ipc")  # wires that take device memory

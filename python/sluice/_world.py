@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Union
 
-from . import _bootstrap, _options, _sluice
+from . import _bootstrap, _sluice
 from ._errors import InvalidSpec
 from ._session import Member, Session
 
@@ -114,7 +114,7 @@ class World:
         known = self._roles
         if roles is not None and list(roles) != known:
             raise InvalidSpec(f"roles are {list(roles)}; this world was joined with {known}")
-        options = _options.check(options, _options.SESSION)
+        options = _sluice.check_session_options(options)
         at_least = list((min or {}).items())
         for name, _ in at_least:
             if name not in known:

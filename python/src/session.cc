@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "session/describe_session.h"
 #include "sluice/trace.h"
 #include "values.h"
 
@@ -114,19 +115,6 @@ nb::list WiresOf(const SessionReport& report) {
     wires.append(one);
   }
   return wires;
-}
-
-nb::dict CountersOf(const SessionCounters& counters) {
-  nb::dict values;
-  values["buckets_finished"] = counters.buckets_finished;
-  values["buckets_peak"] = counters.buckets_peak;
-  values["staging_bytes_peak"] = counters.staging_bytes_peak;
-  values["operations_peak"] = counters.operations_peak;
-  values["waited_for_channel"] = counters.waited_for_channel;
-  values["waited_for_budget"] = counters.waited_for_budget;
-  values["running"] = absl::ToDoubleSeconds(counters.running);
-  values["budget_wait"] = absl::ToDoubleSeconds(counters.budget_wait);
-  return values;
 }
 
 const char* NameOf(Event::Kind kind) {
@@ -330,31 +318,30 @@ void SessionState::CloseAll() {
   }
 }
 
+namespace {
+
+// Session options, with names of what is yet to be opened.
+struct GivenOptions {
+  explicit GivenOptions(nb::dict given) {
+    OptionReader reader(given);
+    Describe(reader, options);
+    reader.Field("accelerator", accelerator, {});
+    reader.Field("transport", transport, {});
+    reader.Finish();
+  }
+
+  SessionOptions options;
+  absl::optional<std::string> accelerator;
+  absl::optional<std::string> transport;
+};
+
+}  // namespace
+
 SessionOptions SessionOptionsOf(nb::dict options) {
-  SessionOptions made;
-  OptionReader reader(options, "a session");
-  const auto limit = [&reader](const char* key, int64_t* value) {
-    // None: no limit of this kind.
-    if (reader.Has(key) && !reader.Take(key).is_valid()) *value = kNoLimit;
-    reader.Read(key, value);
-  };
-  reader.Read("bucket_bytes", &made.bucket_bytes);
-  reader.Read("max_in_flight", &made.max_in_flight);
-  reader.Read("coalesce", &made.coalesce);
-  limit("budget_buckets", &made.budget_buckets);
-  reader.Read("budget_bytes", &made.budget_bytes);
-  reader.Read("timeout", &made.timeout);
-  reader.Read("patience", &made.patience);
-  reader.Read("trace_events", &made.trace_events);
-  reader.Read("progress_thread", &made.progress_thread);
-  reader.Read("direct", &made.direct);
-  std::string accelerator;
-  std::string transport;
-  reader.Read("accelerator", &accelerator);
-  reader.Read("transport", &transport);
-  reader.Finish();
-  if (!accelerator.empty()) made.accelerator = AcceleratorOf(accelerator);
-  if (!transport.empty()) made.transport = TransportOf(transport, made.accelerator);
+  GivenOptions given(options);
+  SessionOptions& made = given.options;
+  if (given.accelerator) made.accelerator = AcceleratorOf(*given.accelerator);
+  if (given.transport) made.transport = TransportOf(*given.transport, made.accelerator);
   return made;
 }
 
@@ -450,7 +437,7 @@ void BindSession(nb::module_& module) {
       .def("counters",
            [](const PySession& self) {
              Session* const on = self->Require();
-             return CountersOf(self->desk().CallHere([on] { return on->counters(); }));
+             return DictOf(self->desk().CallHere([on] { return on->counters(); }));
            })
       .def("reset_counters",
            [](const PySession& self) {
@@ -485,6 +472,13 @@ void BindSession(nb::module_& module) {
   AddStreams(session);
   AddCheckpoints(session);
 
+  module.def(
+      "check_session_options",
+      [](nb::dict options) {
+        const GivenOptions given(options);
+        return options;
+      },
+      nb::arg("options"), "The options. Raises code 3, and names the one that is wrong.");
   module.def("chrome_trace", &ChromeTraceOf, nb::arg("parts"),
              "JSON text of the traces (content, clock offset in ns, label) of several ranks.");
 }

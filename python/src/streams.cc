@@ -3,13 +3,13 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <cfenv>
 #include <mutex>
 #include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "session.h"
+#include "session/stream/describe_stream.h"
 #include "sluice/dlpack.h"
 #include "sluice/stream.h"
 #include "values.h"
@@ -289,84 +289,10 @@ SizedGenerator GeneratorOf(nb::handle callable) {
   };
 }
 
-template <typename T>
-T NamedValue(const std::string& text, const char* what,
-             std::initializer_list<std::pair<const char*, T>> values) {
-  std::string names;
-  for (const auto& [name, value] : values) {
-    if (text == name) return value;
-    absl::StrAppend(&names, names.empty() ? "" : ", ", name);
-  }
-  throw nb::value_error(absl::StrCat(what, " is \"", text, "\", not one of ", names).c_str());
-}
-
-// Rounds to nearest and keeps subnormals, whatever the caller's thread does, while there is one.
-class PlainFloats {
- public:
-  PlainFloats() {
-    std::fegetenv(&callers_);
-    std::fesetenv(FE_DFL_ENV);
-  }
-  ~PlainFloats() { std::fesetenv(&callers_); }
-  PlainFloats(const PlainFloats&) = delete;
-  PlainFloats& operator=(const PlainFloats&) = delete;
-
- private:
-  std::fenv_t callers_;
-};
-
-ItemTransform TransformOf(nb::handle options) {
-  if (!nb::isinstance<nb::dict>(options)) throw nb::type_error("transform has to be a dict");
-  ItemTransform made;
-  OptionReader reader(nb::borrow<nb::dict>(options), "a transform");
-  const nb::object src = reader.Take("src");
-  const nb::object dst = reader.Take("dst");
-  if (src.is_valid()) made.src = DTypeOf(src);
-  if (dst.is_valid()) made.dst = DTypeOf(dst);
-  {
-    const PlainFloats mode;  // all ranks have to get the same values
-    reader.Read("scale", &made.scale);
-    reader.Read("bias", &made.bias);
-    reader.Read("channel_scale", &made.channel_scale);
-    reader.Read("channel_bias", &made.channel_bias);
-  }
-  reader.Read("shape", &made.shape);
-  reader.Read("planar", &made.planar);
-  std::vector<int64_t> crop;
-  reader.Read("crop", &crop);
-  if (!crop.empty()) {
-    if (crop.size() != 4) throw nb::value_error("crop is (top, left, height, width)");
-    made.crop = ItemCrop{crop[0], crop[1], crop[2], crop[3]};
-  }
-  reader.Finish();
-  return made;
-}
-
-void ReadSource(OptionReader* reader, nb::handle generator, StreamSource* source) {
-  reader->Read("uri", &source->uri);
-  std::string format = "index";
-  reader->Read("format", &format);
-  source->format = NamedValue<ItemFormat>(format, "format",
-                                          {{"index", ItemFormat::kIndex},
-                                           {"raw", ItemFormat::kRaw},
-                                           {"npy", ItemFormat::kNpy},
-                                           {"safetensors", ItemFormat::kSafetensors}});
-  reader->Read("item_bytes", &source->item_bytes);
-  reader->Read("generator_items", &source->generator_items);
-  std::string order = "free";
-  reader->Read("generate_order", &order);
-  source->generate_order = NamedValue<GenerateOrder>(order, "generate_order",
-                                                     {{"free", GenerateOrder::kFree},
-                                                      {"after_update", GenerateOrder::kAfterUpdate},
-                                                      {"one_ahead", GenerateOrder::kOneAhead}});
-  reader->Read("generate_ahead", &source->generate_ahead);
-  reader->Read("generator_threads", &source->generator_threads);
-  bool sized = false;
-  reader->Read("sized", &sized);
-  reader->Read("connections", &source->connections);
-  reader->Read("ca_file", &source->ca_file);
-  if (generator.is_none()) return;
-  SizedGenerator made = GeneratorOf(generator);
+// Python calls the generator of either kind with `generator(item, into)`.
+void SetGenerator(nb::handle callable, bool sized, StreamSource* source) {
+  if (callable.is_none()) return;
+  SizedGenerator made = GeneratorOf(callable);
   if (sized) {
     source->sized_generator = std::move(made);
     return;
@@ -383,47 +309,25 @@ void ReadSource(OptionReader* reader, nb::handle generator, StreamSource* source
 
 StreamOptions StreamOptionsOf(nb::dict options, nb::handle generator) {
   StreamOptions made;
-  OptionReader reader(options, "a stream");
-  ReadSource(&reader, generator, &made.source);
-  reader.Read("first", &made.selection.first);
-  reader.Read("step", &made.selection.step);
-  reader.Read("end", &made.selection.end);
-  reader.Read("shuffle", &made.order.shuffle);
-  reader.Read("seed", &made.order.seed);
-  reader.Read("shuffle_block_items", &made.order.shuffle_block_items);
-  reader.Read("epochs", &made.order.epochs);
-  const nb::object cursor = reader.Take("cursor");
-  if (cursor.is_valid()) {
-    if (!nb::isinstance<nb::bytes>(cursor)) throw nb::type_error("a cursor has to be bytes");
-    const auto bytes = nb::borrow<nb::bytes>(cursor);
-    made.order.cursor.assign(bytes.c_str(), bytes.size());
-  }
-  reader.Read("in_order", &made.order.in_order);
-  reader.Read("budget_bytes", &made.reads.budget_bytes);
-  reader.Read("slots", &made.reads.slots);
-  reader.Read("piece_bytes", &made.reads.piece_bytes);
-  reader.Read("exchange", &made.reads.exchange);
-  reader.Read("hedge", &made.reads.hedge.enabled);
-  reader.Read("hedge_quantile", &made.reads.hedge.quantile);
-  reader.Read("hedge_extra_share_max", &made.reads.hedge.extra_share_max);
-  reader.Read("attempts_max", &made.reads.retry.attempts_max);
-  reader.Read("backoff", &made.reads.retry.backoff);
-  reader.Read("request_timeout", &made.reads.retry.request_timeout);
-  reader.Read("buffers", &made.buffers.count);
-  reader.Read("batch_items", &made.buffers.batch_items);
-  int device = 1;
-  reader.Read("device", &device);
-  if (device < 1 || device > 3) {
-    throw nb::value_error("device is 1 (cpu), 2 (cuda) or 3 (pinned)");
-  }
-  made.buffers.device = static_cast<DeviceKind>(device);
-  reader.Read("await_in_stream", &made.buffers.await_in_stream);
-  const nb::object transform = reader.Take("transform");
-  if (transform.is_valid()) made.buffers.transform = TransformOf(transform);
-  reader.Read("timeout", &made.timeout);
-  reader.Read("trace_epochs", &made.trace_epochs);
+  OptionReader reader(options);
+  Describe(reader, made);
+  bool sized = false;
+  reader.Field("sized", sized, {});
   reader.Finish();
+  SetGenerator(generator, sized, &made.source);
   return made;
+}
+
+// The same of options that users give: what calls have arguments for is none of them.
+nb::dict CheckStreamOptions(nb::dict options) {
+  StreamOptions made;
+  OptionReader reader(options);
+  Describe(reader, made);
+  bool sized = false;
+  reader.Field("sized", sized, {});
+  for (const char* argument : {"uri", "cursor", "transform"}) reader.Forget(argument);
+  reader.Finish();
+  return options;
 }
 
 std::unique_ptr<PyStream> OpenRanks(const PySession& session, nb::dict options,
@@ -462,37 +366,6 @@ nb::object NextOf(const PyStream& self) {
   RaiseIfError(lease.status());
   if (lease->end()) return nb::none();
   return nb::cast(std::make_unique<LeaseState>(self.state(), *std::move(lease)));
-}
-
-nb::dict StatsOf(const StreamStats& stats) {
-  nb::dict values;
-  values["items"] = stats.items;
-  values["bytes"] = stats.bytes;
-  values["requests"] = stats.requests;
-  values["bytes_read"] = stats.bytes_read;
-  values["read_runs"] = stats.read_runs;
-  values["opens"] = stats.opens;
-  values["connections"] = stats.connections;
-  values["hedges"] = stats.hedges;
-  values["hedges_won"] = stats.hedges_won;
-  values["retries"] = stats.retries;
-  values["slots_max"] = stats.slots_max;
-  values["slots_peak"] = stats.slots_peak;
-  values["budget_bytes"] = stats.budget_bytes;
-  values["budget_bytes_peak"] = stats.budget_bytes_peak;
-  values["slot_bytes"] = stats.slot_bytes;
-  values["device_bytes"] = stats.device_bytes;
-  values["bytes_copied"] = stats.bytes_copied;
-  values["staleness_max"] = stats.staleness_max;
-  values["trace_left_out"] = stats.trace_left_out;
-  values["first_item"] = absl::ToDoubleSeconds(stats.first_item);
-  values["reading"] = absl::ToDoubleSeconds(stats.reading);
-  values["exchanging"] = absl::ToDoubleSeconds(stats.exchanging);
-  values["copying"] = absl::ToDoubleSeconds(stats.copying);
-  values["busy"] = absl::ToDoubleSeconds(stats.busy);
-  values["waiting"] = absl::ToDoubleSeconds(stats.waiting);
-  values["consuming"] = absl::ToDoubleSeconds(stats.consuming);
-  return values;
 }
 
 // The capsule's own end: a consumer has renamed it.
@@ -601,7 +474,7 @@ void BindStreams(nb::module_& module) {
       .def("stats",
            [](const PyStream& self) {
              const Stream* const stream = self->Require();
-             return StatsOf(self->desk().CallHere([stream] { return stream->stats(); }));
+             return DictOf(self->desk().CallHere([stream] { return stream->stats(); }));
            })
       .def("close", [](const PyStream& self) {
         if (self->stream == nullptr || self->session->closed()) return;
@@ -654,6 +527,8 @@ void BindStreams(nb::module_& module) {
           },
           nb::arg("stream"));
 
+  module.def("check_stream_options", &CheckStreamOptions, nb::arg("options"),
+             "The options. Raises code 3, and names the one that is wrong.");
   module.def("merge_cursors", &MergeOf, nb::arg("cursors"),
              "One cursor out of those of all ranks, for any number of ranks.");
 }

@@ -12,6 +12,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "session.h"
+#include "session/checkpoint/describe_checkpoint.h"
+#include "session/describe_session.h"
 #include "sluice/checkpoint.h"
 #include "sluice/error.h"
 #include "sluice/transfer.h"
@@ -105,23 +107,9 @@ std::vector<std::string> NamesOf(const PyConnection& self) {
 
 nb::dict ConnectionStatsOf(const PyConnection& self) {
   const Transfer* const transfer = RequireTransfer(self);
-  const TransferStats& stats = transfer->stats();
-  nb::dict values;
+  nb::dict values = DictOf(transfer->stats());
   values["tensors"] = transfer->spec().tensors.size();
   values["priority"] = transfer->spec().priority_class;
-  values["buckets"] = stats.buckets;
-  values["buckets_as_source"] = stats.buckets_as_source;
-  values["channels"] = stats.channels;
-  values["channels_as_source"] = stats.channels_as_source;
-  values["sent_bytes"] = stats.sent_bytes;
-  values["received_bytes"] = stats.received_bytes;
-  values["local_bytes"] = stats.local_bytes;
-  values["plan_hash"] = stats.plan_hash;
-  values["bucket_bytes"] = stats.bucket_bytes;
-  values["max_in_flight"] = stats.max_in_flight;
-  values["peak_buckets_without_budget"] = stats.peak_buckets_without_budget;
-  values["peak_bytes_without_budget"] = stats.peak_bytes_without_budget;
-  values["plan_time"] = absl::ToDoubleSeconds(stats.plan_time);
   return values;
 }
 
@@ -198,47 +186,10 @@ bool WaitForRun(const PyRun& self, nb::handle timeout) {
   }
 }
 
-nb::dict CheckpointStatsOf(const CheckpointStats& stats) {
-  nb::dict values;
-  values["tensors"] = stats.tensors;
-  values["tensors_ignored"] = stats.tensors_ignored;
-  values["files"] = stats.files;
-  values["pieces"] = stats.pieces;
-  values["file_pieces"] = stats.file_pieces;
-  values["file_bytes"] = stats.file_bytes;
-  values["bytes_read"] = stats.bytes_read;
-  values["header_bytes"] = stats.header_bytes;
-  values["bytes"] = stats.bytes;
-  values["sent_bytes"] = stats.sent_bytes;
-  values["retries"] = stats.retries;
-  values["slots_max"] = stats.slots_max;
-  values["slots_peak"] = stats.slots_peak;
-  values["budget_bytes"] = stats.budget_bytes;
-  values["budget_bytes_peak"] = stats.budget_bytes_peak;
-  values["piece_bytes"] = stats.piece_bytes;
-  values["seconds"] = absl::ToDoubleSeconds(stats.seconds);
-  values["planning"] = absl::ToDoubleSeconds(stats.planning);
-  values["reading"] = absl::ToDoubleSeconds(stats.reading);
-  values["exchanging"] = absl::ToDoubleSeconds(stats.exchanging);
-  values["copying"] = absl::ToDoubleSeconds(stats.copying);
-  values["writing"] = absl::ToDoubleSeconds(stats.writing);
-  values["syncing"] = absl::ToDoubleSeconds(stats.syncing);
-  return values;
-}
-
 CheckpointOptions CheckpointOptionsOf(nb::dict options) {
   CheckpointOptions made;
-  OptionReader reader(options, "a checkpoint");
-  reader.Read("budget_bytes", &made.budget_bytes);
-  reader.Read("slots", &made.slots);
-  reader.Read("piece_bytes", &made.piece_bytes);
-  reader.Read("attempts_max", &made.retry.attempts_max);
-  reader.Read("backoff", &made.retry.backoff);
-  reader.Read("request_timeout", &made.retry.request_timeout);
-  reader.Read("timeout", &made.timeout);
-  reader.Read("connections", &made.connections);
-  reader.Read("ca_file", &made.ca_file);
-  reader.Read("shard_bytes_max", &made.shard_bytes_max);
+  OptionReader reader(options);
+  Describe(reader, made);
   reader.Finish();
   return made;
 }
@@ -293,10 +244,9 @@ void AddCheckpoints(nb::class_<PySession>& session) {
           [](const PySession& self, std::string uri, nb::handle tensors, nb::dict options) {
             Session* const on = self->Require();
             auto call = CheckpointCallOf(self, std::move(uri), tensors, options);
-            return CheckpointStatsOf(
-                ValueOrRaise(self->desk().Call([state = self.state(), on, call] {
-                  return LoadCheckpoint(on, call->place, call->tensors, call->options);
-                })));
+            return DictOf(ValueOrRaise(self->desk().Call([state = self.state(), on, call] {
+              return LoadCheckpoint(on, call->place, call->tensors, call->options);
+            })));
           },
           nb::arg("uri"), nb::arg("tensors"), nb::arg("options") = nb::dict())
       .def(
@@ -304,10 +254,9 @@ void AddCheckpoints(nb::class_<PySession>& session) {
           [](const PySession& self, std::string directory, nb::handle tensors, nb::dict options) {
             Session* const on = self->Require();
             auto call = CheckpointCallOf(self, std::move(directory), tensors, options);
-            return CheckpointStatsOf(
-                ValueOrRaise(self->desk().Call([state = self.state(), on, call] {
-                  return SaveCheckpoint(on, call->place, call->tensors, call->options);
-                })));
+            return DictOf(ValueOrRaise(self->desk().Call([state = self.state(), on, call] {
+              return SaveCheckpoint(on, call->place, call->tensors, call->options);
+            })));
           },
           nb::arg("directory"), nb::arg("tensors"), nb::arg("options") = nb::dict())
       .def(
@@ -321,6 +270,13 @@ void AddCheckpoints(nb::class_<PySession>& session) {
 }
 
 void BindTransfers(nb::module_& module) {
+  module.def(
+      "check_checkpoint_options",
+      [](nb::dict options) {
+        CheckpointOptionsOf(options);
+        return options;
+      },
+      nb::arg("options"), "The options. Raises code 3, and names the one that is wrong.");
   nb::class_<PyConnection>(module, "Connection",
                            "A transfer and this rank's memory for it. Belongs to its session's "
                            "thread, and keeps the session.")

@@ -4,11 +4,14 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cfenv>
 #include <optional>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "session/stream/describe_stream.h"
 
 namespace sluice::python {
 namespace {
@@ -155,23 +158,108 @@ nb::object OptionReader::Take(const char* key) {
   return value.is_none() ? nb::object() : value;
 }
 
-void OptionReader::RefuseType(const char* key, nb::handle value) const {
+void OptionReader::RefuseType(const char* key, nb::handle value) {
   const std::string type = nb::cast<std::string>(nb::type_name(value.type()));
-  throw nb::type_error(
-      absl::StrCat("option \"", key, "\" of ", what_, " cannot be a ", type).c_str());
+  throw nb::type_error(absl::StrCat("option \"", key, "\" cannot be a ", type).c_str());
+}
+
+void OptionReader::RefuseKind(const Given& given, absl::string_view wanted) {
+  Raise(absl::InvalidArgumentError(absl::StrCat("option '", given.name, "' is ",
+                                                nb::repr(given.value).c_str(), "; it has to be ",
+                                                wanted, given.or_none)));
+}
+
+void OptionReader::RefuseRange(const Given& given, absl::string_view low, absl::string_view high) {
+  Raise(absl::InvalidArgumentError(absl::StrCat("option '", given.name, "' is ",
+                                                nb::repr(given.value).c_str(), "; it has to be ",
+                                                low, " to ", high)));
+}
+
+nb::handle OptionReader::RequireInt(const Given& given) {
+  if (!PyLong_Check(given.value.ptr()) || PyBool_Check(given.value.ptr())) RefuseKind(given, "int");
+  return given.value;
+}
+
+bool OptionReader::ToBool(const Given& given) {
+  if (!PyBool_Check(given.value.ptr())) RefuseKind(given, "bool");
+  return given.value.is(nb::handle(Py_True));
+}
+
+double OptionReader::ToDouble(const Given& given) {
+  if (PyLong_Check(given.value.ptr()) && !PyBool_Check(given.value.ptr())) {
+    int64_t whole = 0;
+    if (nb::try_cast(given.value, whole)) return static_cast<double>(whole);
+    RefuseRange(given, absl::StrCat(std::numeric_limits<int64_t>::min()),
+                absl::StrCat(std::numeric_limits<int64_t>::max()));
+  }
+  if (!PyFloat_Check(given.value.ptr())) RefuseKind(given, "int or float");
+  const auto value = nb::cast<double>(given.value);
+  if (value == value) return value;
+  Raise(absl::InvalidArgumentError(absl::StrCat("option '", given.name, "' is not a number")));
+}
+
+std::string OptionReader::ToText(const Given& given) {
+  if (!PyUnicode_Check(given.value.ptr())) RefuseKind(given, "str");
+  std::string text;
+  // Names of files that are not UTF-8 have lone surrogates, as os.fsdecode gives them.
+  if (!nb::try_cast(given.value, text)) {
+    RefuseKind({given.name, given.value, ""}, "a str that UTF-8 can hold");
+  }
+  return text;
+}
+
+std::string OptionReader::ToBytes(const Given& given) {
+  if (!nb::isinstance<nb::bytes>(given.value)) RefuseKind(given, "bytes");
+  const auto bytes = nb::borrow<nb::bytes>(given.value);
+  return {bytes.c_str(), bytes.size()};
+}
+
+DeviceKind OptionReader::ToDevice(const Given& given) {
+  int device = 0;
+  if (!nb::try_cast(RequireInt(given), device) || device < 1 || device > 3) {
+    RefuseKind(given, "one of (1, 2, 3)");
+  }
+  return static_cast<DeviceKind>(device);
+}
+
+int OptionReader::ToChoice(const Given& given, absl::Span<const char* const> names) {
+  const std::string text = ToText(given);
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (text == names[i]) return static_cast<int>(i);
+  }
+  RefuseKind(given, absl::StrCat("one of ('", absl::StrJoin(names, "', '"), "')"));
+}
+
+ItemCrop OptionReader::ToCrop(const Given& given) {
+  const std::vector<int64_t> crop = IntsOf(given.value, "crop");
+  if (crop.size() != 4) {
+    Raise(absl::InvalidArgumentError("crop is (top, left, height, width)"));
+  }
+  return {crop[0], crop[1], crop[2], crop[3]};
+}
+
+// Rounds to nearest and keeps subnormals, whatever the caller's thread does: all ranks have to get
+// the same values.
+ItemTransform OptionReader::ToTransform(const Given& given) {
+  if (!nb::isinstance<nb::dict>(given.value)) RefuseKind(given, "dict");
+  std::fenv_t callers;
+  std::fegetenv(&callers);
+  std::fesetenv(FE_DFL_ENV);
+  const absl::Cleanup restore = [&callers] { std::fesetenv(&callers); };
+  ItemTransform transform;
+  OptionReader reader(nb::borrow<nb::dict>(given.value));
+  Describe(reader, transform);
+  reader.Finish();
+  return transform;
 }
 
 void OptionReader::Finish() const {
-  std::vector<std::string> unknown;
   for (const auto& [key, value] : options_) {
     const std::string text = nb::cast<std::string>(nb::str(key));
-    if (known_.count(text) == 0) unknown.push_back(text);
+    if (known_.count(text) > 0) continue;
+    Raise(absl::InvalidArgumentError(
+        absl::StrCat("there is no option '", text, "'; there are ", absl::StrJoin(known_, ", "))));
   }
-  if (unknown.empty()) return;
-  throw nb::value_error(absl::StrCat("unknown options of ", what_, ": ",
-                                     absl::StrJoin(unknown, ", "), " (there are ",
-                                     absl::StrJoin(known_, ", "), ")")
-                            .c_str());
 }
 
 namespace {

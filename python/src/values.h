@@ -4,14 +4,24 @@
 
 #include <nanobind/nanobind.h>
 
+#include <concepts>
 #include <cstdint>
+#include <limits>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "session/base/describe.h"
 #include "sluice/layout.h"
+#include "sluice/session.h"
+#include "sluice/stream.h"
 #include "sluice/tensor.h"
 #include "support.h"
 
@@ -39,44 +49,126 @@ NamedTensor NamedTensorOf(nb::handle entry, int rank);
 TensorView ViewOf(nb::handle view, const std::string& name);
 nb::tuple TupleOf(const TensorView& view);
 
-// What the options of one call say. Each is taken once; None counts as not given.
+// Options of one call. As a visitor of Describe it sets the fields that are given. Errors are
+// InvalidArgument, name the option, and are Python's users' to read.
 class OptionReader {
  public:
-  // `what`: "a session", for messages.
-  OptionReader(nb::dict options, const char* what) : options_(options), what_(what) {}
+  explicit OptionReader(nb::dict options) : options_(options) {}
 
-  // The value, or an invalid object.
+  // The value; an invalid object where there is none, or None.
   nb::object Take(const char* key);
-  // Whether the key is there, also with None.
-  bool Has(const char* key) const { return options_.contains(key); }
-
+  // For values that the package has checked: None leaves what is there.
   template <typename T>
   void Read(const char* key, T* into) {
     const nb::object value = Take(key);
-    if (value.is_valid()) Convert(key, value, into);
+    if (value.is_valid() && !nb::try_cast(value, *into)) RefuseType(key, value);
   }
   template <typename T>
   void Read(const char* key, absl::optional<T>* into) {
-    const nb::object value = Take(key);
-    if (!value.is_valid()) return;
-    into->emplace();
-    Convert(key, value, &**into);
+    if (Take(key).is_valid()) Read(key, &into->emplace());
   }
   void Read(const char* key, absl::Duration* into) { *into = DurationOf(Take(key), key, *into); }
-  // ValueError for options that nobody has taken.
+
+  // None stands for what is not set, and for no limit.
+  template <typename T>
+  void Field(absl::string_view path, T& field, const FieldRule& rule) {
+    const std::string name(NameOf(path, rule));
+    known_.insert(name);
+    if (!options_.contains(name.c_str())) return;
+    const nb::object value = options_[name.c_str()];
+    if constexpr (kIsOptional<T>) {
+      if (!value.is_none()) Convert({name, value, " or None"}, rule, &field.emplace());
+    } else if constexpr (std::same_as<T, absl::Duration>) {
+      const bool or_none = field == absl::InfiniteDuration();
+      if (or_none && value.is_none()) return;
+      Convert({name, value, or_none ? " or None" : ""}, rule, &field);
+    } else {
+      if constexpr (std::same_as<T, int64_t>) {
+        if (rule.no_limit && value.is_none()) {
+          field = kNoLimit;
+          return;
+        }
+      }
+      Convert({name, value, rule.no_limit ? " or None" : ""}, rule, &field);
+    }
+  }
+  // An option that is given by other means.
+  void Forget(const char* key) { known_.erase(key); }
+  // InvalidArgument for options that are not known.
   void Finish() const;
 
  private:
+  struct Given {
+    const std::string& name;
+    nb::handle value;
+    const char* or_none;
+  };
   template <typename T>
-  void Convert(const char* key, nb::handle value, T* into) {
-    if (!nb::try_cast(value, *into)) RefuseType(key, value);
+  static void Convert(const Given& given, const FieldRule& rule, T* into) {
+    if constexpr (std::same_as<T, bool>) {
+      *into = ToBool(given);
+    } else if constexpr (std::integral<T>) {
+      if (!nb::try_cast(RequireInt(given), *into)) {
+        RefuseRange(given, absl::StrCat(std::numeric_limits<T>::min()),
+                    absl::StrCat(std::numeric_limits<T>::max()));
+      }
+    } else if constexpr (std::same_as<T, absl::Duration>) {
+      *into = absl::Seconds(ToDouble(given));
+    } else if constexpr (std::same_as<T, double>) {
+      *into = ToDouble(given);
+    } else if constexpr (std::same_as<T, std::string>) {
+      *into = rule.is_bytes ? ToBytes(given) : ToText(given);
+    } else if constexpr (std::same_as<T, DeviceKind>) {
+      *into = ToDevice(given);
+    } else if constexpr (std::same_as<T, DType>) {
+      *into = DTypeOf(given.value);
+    } else if constexpr (std::is_enum_v<T>) {
+      *into = static_cast<T>(ToChoice(given, rule.names));
+    } else if constexpr (std::same_as<T, ItemCrop>) {
+      *into = ToCrop(given);
+    } else if constexpr (std::same_as<T, ItemTransform>) {
+      *into = ToTransform(given);
+    } else if (!nb::try_cast(given.value, *into)) {
+      RefuseType(given.name.c_str(), given.value);
+    }
   }
-  [[noreturn]] void RefuseType(const char* key, nb::handle value) const;
+  static nb::handle RequireInt(const Given& given);
+  static bool ToBool(const Given& given);
+  static double ToDouble(const Given& given);
+  static std::string ToText(const Given& given);
+  static std::string ToBytes(const Given& given);
+  static DeviceKind ToDevice(const Given& given);
+  static int ToChoice(const Given& given, absl::Span<const char* const> names);
+  static ItemCrop ToCrop(const Given& given);
+  static ItemTransform ToTransform(const Given& given);
+  [[noreturn]] static void RefuseKind(const Given& given, absl::string_view wanted);
+  [[noreturn]] static void RefuseRange(const Given& given, absl::string_view low,
+                                       absl::string_view high);
+  [[noreturn]] static void RefuseType(const char* key, nb::handle value);
 
   const nb::dict options_;
-  const std::string what_;
   std::set<std::string> known_;
 };
+
+// A dict of statistics: of times, the seconds.
+class StatsDict {
+ public:
+  template <typename T>
+  void Field(absl::string_view path, const T& value, const FieldRule& rule = {}) {
+    if constexpr (std::same_as<T, absl::Duration>) {
+      Field(absl::StripSuffix(path, "_s"), absl::ToDoubleSeconds(value), rule);
+    } else {
+      values[std::string(rule.name.empty() ? path : rule.name).c_str()] = value;
+    }
+  }
+  nb::dict values;
+};
+template <typename Stats>
+nb::dict DictOf(const Stats& stats) {
+  StatsDict dict;
+  Describe(dict, stats);
+  return dict.values;
+}
 
 // Whether the rank is in the mesh, and at 0 along all Replicate dimensions; of boxes: has some.
 bool IsFirstCopy(const Layout& layout, int rank);

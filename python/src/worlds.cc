@@ -110,7 +110,7 @@ std::vector<RoleSize> RolesOf(nb::handle roles) {
 }
 
 void ReadWorldOptions(nb::dict given, WorldOptions* options) {
-  OptionReader reader(given, "a world");
+  OptionReader reader(given);
   reader.Read("store", &options->store);
   reader.Read("token", &options->token);
   reader.Read("token_file", &options->token_file);

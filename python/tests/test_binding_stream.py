@@ -88,7 +88,7 @@ def test_a_generator_writes_or_returns_bytes() -> None:
     for generator in (writes, returns):
         def work(session: Any, rank: int) -> list[int]:
             stream = session.open_stream({"item_bytes": ITEM_BYTES, "generator_items": 10,
-                                          "generator_threads": 2, "batch_items": 2}, generator)
+                                          "batch_items": 2}, generator)
             seen = []
             while (lease := stream.next()) is not None:
                 seen += take(lease)
@@ -293,11 +293,9 @@ def test_bad_options_of_streams(tmp_path: Path) -> None:
     write_items(tmp_path)
 
     def work(session: Any, rank: int) -> None:
-        for bad, error in (({"shufle": True}, ValueError), ({"format": "tar"}, ValueError),
-                           ({"cursor": "text"}, TypeError), ({"device": 7}, ValueError),
-                           ({"transform": {"dst": "f32", "colour": 1}}, ValueError),
-                           ({"transform": {"crop": (1, 2)}}, ValueError)):
-            with pytest.raises(error):
+        for bad in ({"shufle": True}, {"format": "tar"}, {"cursor": "text"}, {"device": 7},
+                    {"transform": {"dst": "f32", "colour": 1}}, {"transform": {"crop": (1, 2)}}):
+            with pytest.raises(ValueError):
                 session.open_stream(options(tmp_path, **bad))
         assert error_of(lambda: session.open_stream(options(tmp_path / "none")))[0] in (3, 5)
         assert session.open_stream(options(tmp_path)).next() is not None

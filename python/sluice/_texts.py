@@ -1,0 +1,28 @@
+"""Texts and numbers that the extension can take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._errors import InvalidSpec
+
+INT64_MAX = (1 << 63) - 1
+
+
+def check_text(what: str, value: Any) -> str:
+    """The value, if the extension can take it as a text. InvalidSpec says `what` it was for.
+
+    Names of files that are not UTF-8 have lone surrogates, as os.fsdecode gives them.
+    """
+    if not isinstance(value, str) or not is_utf8(value):
+        raise InvalidSpec(f"{what} is {value!r}; it has to be a str that UTF-8 can hold")
+    return value
+
+
+def is_utf8(text: str) -> bool:
+    """Whether it has no lone surrogates. The extension takes no others."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
