@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
   };
   if (stream->parsed()) {
     if (flags.ok()) flags = sluice::bench::ParseStreamTexts(&stream_options);
-    return sluice::bench::RunStream(start(stream_options, stream_options.progress_thread != 0),
+    return sluice::bench::RunStream(start(stream_options, stream_options.progress_thread),
                                     stream_options, flags);
   }
   if (checkpoint->parsed()) {

@@ -32,9 +32,6 @@ class CheckpointCommand final : public Command {
 
  private:
   absl::StatusOr<KnobList> Describe() override {
-    const absl::StatusOr<CheckpointOptions> call = CallOptionsOf(options_);
-    if (!call.ok()) return call.status();
-    call_ = *call;
     if (absl::Status status = CheckFlags(options_); !status.ok()) return status;
     const absl::StatusOr<std::string> directory = DirectoryOf(options_);
     if (directory.ok()) directory_ = *directory;
@@ -45,7 +42,7 @@ class CheckpointCommand final : public Command {
     absl::StatusOr<TransferSpec> spec = TensorsOf(options_);
     if (!spec.ok()) return spec.status();
     spec_ = *std::move(spec);
-    return CheckpointKnobs(options_);
+    return KnobsOf(Config(options_));
   }
 
   absl::Status Run(Ranks* ranks, std::unique_ptr<Fabric> fabric) override {
@@ -77,7 +74,7 @@ class CheckpointCommand final : public Command {
     CheckpointResult result = {.mode = "save"};
     for (int i = 0; i < options_.iterations; ++i) {
       const absl::StatusOr<CheckpointStats> stats =
-          SaveCheckpoint(session, directory_, mine->tensors(), call_);
+          SaveCheckpoint(session, directory_, mine->tensors(), options_.call);
       if (!stats.ok()) return stats.status();
       const absl::StatusOr<std::vector<CheckpointRecord>> all = Gather({*stats, 0}, session);
       if (!all.ok()) return all.status();
@@ -119,7 +116,7 @@ class CheckpointCommand final : public Command {
   absl::Status LoadOurs(bool timed, Session* session, RankTensors* mine, CheckpointResult* result) {
     if (absl::Status status = BeforeLoad(session, mine); !status.ok()) return status;
     const absl::StatusOr<CheckpointStats> stats =
-        LoadCheckpoint(session, UriOf(options_), mine->tensors(), call_);
+        LoadCheckpoint(session, UriOf(options_), mine->tensors(), options_.call);
     if (!stats.ok()) return stats.status();
     const auto all = Gather({*stats, CountWrong(*mine)}, session);
     if (!all.ok()) return all.status();
@@ -219,7 +216,6 @@ class CheckpointCommand final : public Command {
 
   CheckpointBenchOptions options_;  // with what was left out
   const Check check_;
-  CheckpointOptions call_;
   std::string directory_;
   TransferSpec spec_;
   Ranks* ranks_ = nullptr;

@@ -3,15 +3,14 @@
 #define SLUICE_BENCH_CHECKPOINT_OPTIONS_H_
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "job/flag_list.h"
 #include "job/flags.h"
 #include "sluice/checkpoint.h"
 #include "sluice/transfer.h"
@@ -37,11 +36,7 @@ struct CheckpointBenchOptions {
   std::string system_file;
   ModelCut cut;
 
-  std::string budget_bytes = "256M";
-  int64_t slots = 0;
-  std::string piece_bytes = "8M";
-  std::string shard_bytes = "5G";
-  std::string ca_file;
+  CheckpointOptions call;  // what the calls take
   int iterations = 1;
   int warmup = 0;  // loads before them
   std::vector<std::string> baselines;
@@ -49,23 +44,22 @@ struct CheckpointBenchOptions {
   bool new_memory = false;
   std::optional<Check> check;  // all with make, otherwise none
   int64_t seed = 0;
-  double timeout_s = 60;
   std::string fabric = "auto";  // as AddFabric
   bool progress_thread = false;
   std::string json_file;
 
   // A checkpoint of others holds no values that could be known.
   Check check_or_default() const { return check.value_or(make ? Check::kAll : Check::kNone); }
-  absl::Duration timeout() const { return absl::Seconds(timeout_s); }
+  absl::Duration timeout() const { return call.timeout; }
   // Whether the layouts come from a system file.
   bool has_system() const { return !system_file.empty(); }
 };
 
+// The flags that write to `options`, but for --check and --fabric.
+FlagGroups CheckpointFlags(CheckpointBenchOptions* options);
+
 // Gives `app` the flags, which write to `options`; `options` must live as long as `app` is used.
 void AddFlags(CLI::App* app, CheckpointBenchOptions* options);
-
-// What the calls take. InvalidArgument names the flag.
-absl::StatusOr<CheckpointOptions> CallOptionsOf(const CheckpointBenchOptions& options);
 
 // The address to load from, and the directory to write to.
 std::string UriOf(const CheckpointBenchOptions& options);
@@ -81,11 +75,8 @@ std::string DefaultLayoutText(int ranks);
 // or from a model. Where neither is given, they come from the headers of the checkpoint.
 absl::StatusOr<TransferSpec> TensorsOf(const CheckpointBenchOptions& options);
 
-// All flags that must be equal on all ranks, by their names in results.
-std::vector<std::pair<std::string, nlohmann::ordered_json>> Config(
-    const CheckpointBenchOptions& options);
-// The same as numbers, to be compared across ranks; texts as hashes.
-std::vector<std::pair<std::string, int64_t>> CheckpointKnobs(const CheckpointBenchOptions& options);
+// What the flags come to, by their names in results. It must be equal on all ranks.
+FlagConfig Config(const CheckpointBenchOptions& options);
 
 }  // namespace sluice::bench
 

@@ -25,6 +25,13 @@ CLI::Option* AddText(CLI::App* app, const std::string& names, const std::string&
   return app->add_option_function<std::string>(names, take, help)->type_name(choices);
 }
 
+std::string SecondsComplaint(const std::string& text) {
+  double seconds = 0;
+  // Written so that what is no number is refused, too.
+  if (absl::SimpleAtod(text, &seconds) && seconds >= 0.001 && seconds <= 1e10) return "";
+  return absl::StrCat("\"", text, "\" is not a time of 0.001 to 1e10 seconds");
+}
+
 }  // namespace
 
 CLI::Option* AddSwitch(CLI::App* app, const std::string& names, bool* value,
@@ -35,17 +42,6 @@ CLI::Option* AddSwitch(CLI::App* app, const std::string& names, bool* value,
       return true;
     }
     return absl::SimpleAtob(text, value);
-  };
-  return AddText(app, names, "[0|1]", read, help)->expected(0, 1);
-}
-
-CLI::Option* AddSwitch(CLI::App* app, const std::string& names, int* value,
-                       const std::string& help) {
-  const auto read = [value](const std::string& text) {
-    bool on = true;
-    if (!text.empty() && !absl::SimpleAtob(text, &on)) return false;
-    *value = on ? 1 : 0;
-    return true;
   };
   return AddText(app, names, "[0|1]", read, help)->expected(0, 1);
 }
@@ -69,13 +65,14 @@ CLI::Option* AddCheck(CLI::App* app, const std::string& names,
 
 CLI::Option* AddSeconds(CLI::App* app, const std::string& names, double* value,
                         const std::string& help) {
-  const auto check = [](const std::string& text) -> std::string {
-    double seconds = 0;
-    // Written so that what is no number is refused, too.
-    if (absl::SimpleAtod(text, &seconds) && seconds >= 0.001 && seconds <= 1e10) return "";
-    return absl::StrCat("\"", text, "\" is not a time of 0.001 to 1e10 seconds");
-  };
-  return app->add_option(names, *value, help)->check(CLI::Validator(check, ""));
+  return app->add_option(names, *value, help)->check(CLI::Validator(&SecondsComplaint, ""));
+}
+
+CLI::Option* AddSeconds(CLI::App* app, const std::string& names, absl::Duration* value,
+                        const std::string& help) {
+  const auto set = [value](double seconds) { *value = absl::Seconds(seconds); };
+  return app->add_option_function<double>(names, set, help)
+      ->check(CLI::Validator(&SecondsComplaint, ""));
 }
 
 CLI::Option* OrAuto(CLI::Option* option, const std::string& number) {

@@ -5,6 +5,8 @@
 #include <functional>
 #include <string>
 
+#include "absl/time/time.h"
+
 namespace CLI {
 class App;
 class Option;
@@ -20,8 +22,6 @@ enum class Check : int { kNone = 0, kAll = 1, kSample = 2 };
 // A flag that may also take 0 or 1: --hedge, --hedge 1 and --hedge=1 are the same.
 CLI::Option* AddSwitch(CLI::App* app, const std::string& names, bool* value,
                        const std::string& help);
-CLI::Option* AddSwitch(CLI::App* app, const std::string& names, int* value,
-                       const std::string& help);
 
 // Takes none, sample or all; 0 for none, 1 and full for all.
 CLI::Option* AddCheck(CLI::App* app, const std::string& names,
@@ -29,6 +29,8 @@ CLI::Option* AddCheck(CLI::App* app, const std::string& names,
 
 // A time in seconds, which may have a fraction.
 CLI::Option* AddSeconds(CLI::App* app, const std::string& names, double* value,
+                        const std::string& help);
+CLI::Option* AddSeconds(CLI::App* app, const std::string& names, absl::Duration* value,
                         const std::string& help);
 
 // Lets a number be given as "auto", which stands for `number`. To be called after the option's own

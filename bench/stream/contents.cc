@@ -25,7 +25,7 @@ absl::StatusOr<std::unique_ptr<Contents>> Contents::Make(const StreamBenchOption
   auto contents = std::unique_ptr<Contents>(new Contents);
   if (options.is_generator()) {
     contents->items_ = options.items;
-    contents->item_bytes_ = options.item_bytes;
+    contents->item_bytes_ = options.stream.source.item_bytes;
   } else {
     contents->has_catalog_ = true;
     contents->catalog_ = std::move(catalog);
@@ -43,12 +43,13 @@ absl::Status Contents::AddFill(ElementType type, uint64_t seed) {
 }
 
 absl::Status Contents::AddFills(const StreamBenchOptions& options) {
-  if (options.transform) plain_type_ = *ElementTypeOf(options.transform->src);
+  if (options.stream.buffers.transform)
+    plain_type_ = *ElementTypeOf(options.stream.buffers.transform->src);
   if (absl::Status status = AddFill(plain_type_, options.fill_seed); !status.ok()) return status;
   for (const ItemType& type : catalog_.types()) {
-    if (options.transform && type.element != plain_type_) {
+    if (options.stream.buffers.transform && type.element != plain_type_) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--transform is from ", DTypeName(options.transform->src),
+          absl::StrCat("--transform is from ", DTypeName(options.stream.buffers.transform->src),
                        ", but items are ", "of ", ElementName(type.element)));
     }
     absl::Status status = AddFill(type.element, options.fill_seed);

@@ -21,12 +21,13 @@ double SpeedUp(const StreamBenchOptions& options, int world, const Result& resul
 }
 
 double SpeedUpIdeal(const StreamBenchOptions& options, int world) {
-  const int makers = options.exchange != 0 && !options.deals() ? world : 1;
+  const int makers = options.stream.reads.exchange && !options.deals() ? world : 1;
   // Those that work at one batch; a batch is made in so many turns.
+  const int64_t items = options.stream.buffers.batch_items;
   const int64_t lanes =
-      std::clamp<int64_t>(int64_t{options.generator_threads} * makers, 1, options.batch);
-  const int64_t turns = (options.batch + lanes - 1) / lanes;
-  const double batch = static_cast<double>(options.batch);
+      std::clamp<int64_t>(int64_t{options.stream.source.generator_threads} * makers, 1, items);
+  const int64_t turns = (items + lanes - 1) / lanes;
+  const double batch = static_cast<double>(items);
   const double make = GenerateSeconds(options) * static_cast<double>(turns) / batch;
   const double consume = ConsumeSeconds(options);
   const double least =

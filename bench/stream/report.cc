@@ -11,12 +11,14 @@ namespace sluice::bench {
 namespace {
 
 std::string SourceLine(const StreamBenchOptions& o) {
+  const StreamSource& source = o.stream.source;
   std::string text = absl::StrCat("# from ", o.source);
   if (o.is_generator()) {
-    absl::StrAppend(&text, ": ", o.items, " items of ", BytesName(o.item_bytes), ", ",
+    absl::StrAppend(&text, ": ", o.items, " items of ", BytesName(source.item_bytes), ", ",
                     o.generate_ms, " ms each, order ", o.generate_order);
-    if (o.generate_ahead != 1) absl::StrAppend(&text, ", ", o.generate_ahead, " ahead");
-    if (o.generator_threads != 1) absl::StrAppend(&text, ", ", o.generator_threads, " threads");
+    if (source.generate_ahead != 1) absl::StrAppend(&text, ", ", source.generate_ahead, " ahead");
+    const int threads = source.generator_threads;
+    if (threads != 1) absl::StrAppend(&text, ", ", threads, " threads");
   }
   if (o.latency_ms > 0) absl::StrAppend(&text, ", ", o.latency_ms, " ms per read");
   if (o.tail_percent > 0) {
@@ -31,20 +33,25 @@ const char* CheckName(Check check) {
 }
 
 std::string KnobLine(const StreamBenchOptions& o) {
+  const StreamReads& reads = o.stream.reads;
+  const StreamOrder& order = o.stream.order;
+  const StreamBuffers& buffers = o.stream.buffers;
   return absl::StrCat(
-      "# budget ", BytesName(o.budget_bytes), o.slots > 0 ? absl::StrCat(", slots ", o.slots) : "",
+      "# budget ", BytesName(reads.budget_bytes),
+      reads.slots ? absl::StrCat(", slots ", *reads.slots) : "",
       o.device == "cuda" ? ", CUDA"
       : o.is_emulated()  ? ", emulated device"
                          : ", device",
-      " buffers ", o.device_buffers, o.batch > 1 ? absl::StrCat(" of ", o.batch) : "",
+      " buffers ", buffers.count,
+      buffers.batch_items > 1 ? absl::StrCat(" of ", buffers.batch_items) : "",
       o.device_gb_per_s > 0 ? absl::StrCat(" at ", o.device_gb_per_s, " GB/s") : "", ", order ",
-      o.order, o.shuffle ? ", shuffled" : "",
-      o.shuffle_block_items > 0 ? absl::StrCat(" in blocks of ", o.shuffle_block_items) : "",
-      ", epochs ", o.epochs, ", hedge ", o.hedge, ", exchange ", o.exchange, ", share ", o.share,
-      ", check ", CheckName(o.check),
+      o.order, order.shuffle ? ", shuffled" : "",
+      order.shuffle_block_items ? absl::StrCat(" in blocks of ", *order.shuffle_block_items) : "",
+      ", epochs ", order.epochs, ", hedge ", reads.hedge.enabled, ", exchange ", reads.exchange,
+      ", share ", o.share, ", check ", CheckName(o.check),
       o.consume_us > 0 ? absl::StrCat(", ", o.consume_us, " us of computing per item") : "",
-      o.transform ? absl::StrCat(", transform ", TransformText(TransformFlagsOf(o))) : "",
-      o.progress_thread != 0 ? ", progress thread" : "", "\n");
+      buffers.transform ? absl::StrCat(", transform ", TransformText(o.transform_flags)) : "",
+      o.progress_thread ? ", progress thread" : "", "\n");
 }
 
 std::string InWords(const StreamReport& report) {

@@ -9,54 +9,9 @@
 namespace sluice::bench {
 namespace {
 
-Json ConfigJson(const StreamBenchOptions& o, const StreamReport& report) {
-  Json baselines = Json::array();
-  for (size_t i = 1; i < o.modes.size(); ++i) baselines.push_back(o.modes[i].Name());
-  Json config = {{"source", o.source},
-                 {"format", o.format},
-                 {"items", o.items},
-                 {"item_bytes", o.item_bytes},
-                 {"connections", o.connections},
-                 {"generate_ms", o.generate_ms},
-                 {"generate_order", o.generate_order.empty() ? Json() : Json(o.generate_order)},
-                 {"generate_ahead", o.generate_ahead},
-                 {"generator_threads", o.generator_threads},
-                 {"latency_ms", o.latency_ms},
-                 {"jitter", o.jitter},
-                 {"tail_percent", o.tail_percent},
-                 {"tail_factor", o.tail_factor},
-                 {"fault", o.fault},
-                 {"read_ahead", o.read_ahead},
-                 {"budget_bytes", o.budget_bytes},
-                 {"slots", o.slots},
-                 {"piece_bytes", o.piece_bytes},
-                 {"device_buffers", o.device_buffers},
-                 {"device", o.device},
-                 {"device_gb_per_s", o.device_gb_per_s},
-                 {"batch", o.batch},
-                 {"order", o.order},
-                 {"hedge", o.hedge},
-                 {"exchange", o.exchange},
-                 {"share", o.share},
-                 {"attempts", o.attempts},
-                 {"request_timeout_s", o.request_timeout_s},
-                 {"transform", TransformText(TransformFlagsOf(o))},
-                 {"progress_thread", o.progress_thread},
-                 {"timeout_s", o.timeout_s},
-                 {"epochs", o.epochs},
-                 {"shuffle", o.shuffle ? 1 : 0},
-                 {"shuffle_block_items", o.shuffle_block_items},
-                 {"seed", o.seed},
-                 {"cursor", o.cursor},
-                 {"stop_items", o.stop_items},
-                 {"consume_us", o.consume_us},
-                 {"touch", o.touch},
-                 {"check", static_cast<int>(o.check)},
-                 {"fill_seed", o.fill_seed},
-                 {"corrupt", o.corrupt},
-                 {"grow", o.grow_bytes},
-                 {"iters", o.iterations},
-                 {"baselines", baselines}};
+Json ConfigJson(const StreamBenchOptions& options, const StreamReport& report) {
+  Json config;
+  for (const auto& [name, value] : StreamConfig(options)) config[name] = value;
   AddJob(report, &config);
   return config;
 }
@@ -65,7 +20,7 @@ Json TraceJson(const StreamBenchOptions& options, const StreamReport& report) {
   const RankOutcome& ours = report.results.front().total;
   return {{"file", options.trace_file},
           {"bytes", report.trace.bytes},
-          {"epochs", std::min(options.epochs, TracedEpochs(options))},
+          {"epochs", std::min(options.stream.order.epochs, TracedEpochs(options))},
           {"spans_left_out", ours.trace_left_out},
           {"events_dropped", report.trace.dropped}};
 }

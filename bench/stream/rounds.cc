@@ -57,7 +57,7 @@ Rounds::Rounds(const StreamBenchOptions* options, const Contents* contents, Rank
       ranks_(*ranks),
       session_(*session),
       stream_(WithGenerator(*options, *contents, ranks->rank(), ranks->size())),
-      check_(contents, options->check, options->transform),
+      check_(contents, options->check, options->stream.buffers.transform),
       bar_(ranks->rank() == 0),
       rounds_(options->modes.size()) {}
 
@@ -113,7 +113,7 @@ absl::Status Rounds::RunHere(const Mode& mode, int round, RankOutcome* outcome) 
   consume.stop_items = options_.stop_items;
   consume.corrupt_items = options_.corrupt;
   consume.hash_items = options_.is_generator();
-  consume.touches = options_.touch != 0;
+  consume.touches = options_.touch;
   // The others always deliver in order.
   consume.in_order = stream_.order.in_order || !mode.is_stream();
   Consumer consumer(&contents_, &check_, *plan, consume, &bar_);

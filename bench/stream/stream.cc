@@ -26,7 +26,7 @@ SessionOptions SessionOptionsOf(const StreamBenchOptions& options) {
   session.budget_bytes = session.bucket_bytes;
   session.timeout = session.patience = options.timeout();
   if (!options.trace_file.empty()) session.trace_events = options.trace_events;
-  session.progress_thread = options.progress_thread != 0;
+  session.progress_thread = options.progress_thread;
   return session;
 }
 
@@ -72,7 +72,11 @@ class StreamCommand final : public Command {
       : Command({"stream", options.json_file, options.timeout()}, &report_), options_(options) {}
 
  private:
-  absl::StatusOr<KnobList> Describe() override { return StreamKnobs(options_); }
+  absl::StatusOr<KnobList> Describe() override {
+    KnobList knobs = KnobsOf(StreamConfig(options_));
+    knobs.emplace_back("trace", options_.trace_file.empty() ? 0 : 1);
+    return knobs;
+  }
 
   absl::Status Run(Ranks* ranks, std::unique_ptr<Fabric> fabric) override {
     auto contents = LoadContents(options_, ranks);
@@ -105,7 +109,7 @@ class StreamCommand final : public Command {
     }
     constexpr double kCheckedMax = 1e10;  // a bit each
     if (options_.order == "completed" &&
-        static_cast<double>(contents.items()) * static_cast<double>(options_.epochs) >
+        static_cast<double>(contents.items()) * static_cast<double>(options_.stream.order.epochs) >
             kCheckedMax) {
       return absl::InvalidArgumentError("--order completed: too many items to check off");
     }

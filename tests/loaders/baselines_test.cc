@@ -56,7 +56,7 @@ class BaselinesTest : public ::testing::Test {
     }
     const auto plan = (*contents)->PlanOf(stream);
     EXPECT_TRUE(plan.ok()) << plan.status();
-    const ItemCheck check(contents->get(), Check::kAll, options_.transform);
+    const ItemCheck check(contents->get(), Check::kAll, options_.stream.buffers.transform);
     ProgressBar bar(false);
     ConsumerOptions consume;
     consume.stop_items = options_.stop_items;
@@ -89,8 +89,8 @@ constexpr const char* kModes[] = {"serial",      "waves:1",     "waves:3",
                                   "threads:1x1", "threads:3x2", "threads:40x3"};
 
 TEST_F(BaselinesTest, DeliverEverythingInOrder) {
-  options_.epochs = 2;
-  options_.shuffle = true;
+  options_.stream.order.epochs = 2;
+  options_.stream.order.shuffle = true;
   for (const char* mode : kModes) {
     const RankOutcome outcome = Run(mode);
     EXPECT_TRUE(outcome.status.ok()) << outcome.status;
@@ -102,14 +102,14 @@ TEST_F(BaselinesTest, DeliverEverythingInOrder) {
 }
 
 TEST_F(BaselinesTest, TransformOnTheWay) {
-  options_.transform_text = "u8:bf16:0.37:-1";
+  options_.transform_flags.types = "u8:bf16:0.37:-1";
   for (const char* mode : kModes) EXPECT_EQ(Run(mode).items, kItems) << mode;
-  options_.transform_text = "u8:f32";
-  options_.item_shape_text = absl::StrCat("2,", kItemBytes / 4, ",2");
-  options_.channel_scale_text = "0.5,2";
-  options_.channel_bias_text = "1,0";
-  options_.crop_text = absl::StrCat("1,3,1,", kItemBytes / 8);
-  options_.planar = true;
+  options_.transform_flags.types = "u8:f32";
+  options_.transform_flags.item_shape = absl::StrCat("2,", kItemBytes / 4, ",2");
+  options_.transform_flags.channel_scale = "0.5,2";
+  options_.transform_flags.channel_bias = "1,0";
+  options_.transform_flags.crop = absl::StrCat("1,3,1,", kItemBytes / 8);
+  options_.transform_flags.planar = true;
   for (const char* mode : kModes) {
     const RankOutcome outcome = Run(mode);
     EXPECT_TRUE(outcome.status.ok()) << outcome.status;
@@ -136,7 +136,7 @@ TEST_F(BaselinesTest, EndWithTheFirstFailureForGood) {
     EXPECT_LT(outcome.items, kItems);
   }
   options_.fault = "transient:1x99";
-  options_.attempts = 2;
+  options_.stream.reads.retry.attempts_max = 2;
   for (const char* mode : kModes) {
     const RankOutcome outcome = Run(mode);
     EXPECT_TRUE(absl::IsUnavailable(outcome.status)) << mode << outcome.status;
@@ -146,8 +146,8 @@ TEST_F(BaselinesTest, EndWithTheFirstFailureForGood) {
 
 TEST_F(BaselinesTest, GiveUpRequestsThatHang) {
   options_.fault = "hang:1";
-  options_.attempts = 1;
-  options_.request_timeout_s = 0.02;
+  options_.stream.reads.retry.attempts_max = 1;
+  options_.stream.reads.retry.request_timeout = absl::Milliseconds(20);
   for (const char* mode : kModes) {
     const absl::Status status = Run(mode).status;
     EXPECT_TRUE(absl::IsCancelled(status)) << mode << ": " << status;
@@ -162,8 +162,8 @@ TEST_F(BaselinesTest, StopWhenNoMoreIsWanted) {
 }
 
 TEST_F(BaselinesTest, CutItemsIntoPiecesAsSluiceDoes) {
-  options_.piece_bytes_text = "4096";
-  options_.slots = 2;
+  options_.stream.reads.piece_bytes = 4096;
+  options_.stream.reads.slots = 2;
   const RankOutcome outcome = Run("serial");
   EXPECT_TRUE(outcome.status.ok()) << outcome.status;
   EXPECT_EQ(outcome.requests, 3 * kItems);
@@ -172,8 +172,8 @@ TEST_F(BaselinesTest, CutItemsIntoPiecesAsSluiceDoes) {
 
 // Pieces of an item may lie in several slabs.
 TEST_F(BaselinesTest, WavesFillOneSlabAtATime) {
-  options_.piece_bytes_text = "4096";
-  options_.slots = 9;
+  options_.stream.reads.piece_bytes = 4096;
+  options_.stream.reads.slots = 9;
   for (const char* mode : {"waves:1", "waves:2", "waves:4", "waves:9"}) {
     const RankOutcome outcome = Run(mode);
     EXPECT_TRUE(outcome.status.ok()) << outcome.status;
@@ -189,10 +189,10 @@ TEST_F(BaselinesTest, WavesFillOneSlabAtATime) {
 TEST_F(BaselinesTest, TakeWhatAGeneratorMakes) {
   options_.source = "generator";
   options_.items = 30;
-  options_.item_bytes_text = "777";
+  options_.stream.source.item_bytes = 777;
   for (const char* mode : kModes) EXPECT_EQ(Run(mode).items, 30) << mode;
-  options_.epochs = 2;
-  options_.shuffle = true;
+  options_.stream.order.epochs = 2;
+  options_.stream.order.shuffle = true;
   const RankOutcome loop = Run("loop");
   EXPECT_TRUE(loop.status.ok()) << loop.status;
   EXPECT_EQ(loop.items, 60);

@@ -19,11 +19,12 @@ class ItemCheckTest : public ::testing::TestWithParam<const char*> {
   std::unique_ptr<Contents> Make(const std::string& transform) {
     options_.source = "generator";
     options_.items = 3;
-    options_.transform_text = transform;
-    options_.item_bytes_text = "100000";
+    options_.transform_flags.types = transform;
+    options_.stream.source.item_bytes = 100000;
     EXPECT_TRUE(ParseStreamTexts(&options_).ok());
-    if (options_.transform) {
-      options_.item_bytes = kElements * DTypeBytes(options_.transform->src);
+    if (options_.stream.buffers.transform) {
+      options_.stream.source.item_bytes =
+          kElements * DTypeBytes(options_.stream.buffers.transform->src);
     }
     auto contents = Contents::Make(options_, Catalog());
     EXPECT_TRUE(contents.ok()) << contents.status();
@@ -55,9 +56,9 @@ TEST_F(ItemCheckTest, PlainBytes) {
 
 TEST_P(ItemCheckTest, AfterATransform) {
   const auto contents = Make(GetParam());
-  const ItemTransform& transform = *options_.transform;
+  const ItemTransform& transform = *options_.stream.buffers.transform;
   const ElementType type = *ElementTypeOf(transform.src);
-  std::vector<std::byte> item(static_cast<size_t>(options_.item_bytes));
+  std::vector<std::byte> item(static_cast<size_t>(options_.stream.source.item_bytes));
   contents->FillOf(type).FillItem(1, 0, absl::MakeSpan(item));
   const auto dst_bytes = static_cast<size_t>(DTypeBytes(transform.dst));
   std::vector<std::byte> result(kElements * dst_bytes);
@@ -69,8 +70,8 @@ TEST_P(ItemCheckTest, AfterATransform) {
              .dst = result.data(),
              .elements = kElements});
   const TensorView view = DenseView(result.data(), {kElements}, transform.dst);
-  const ItemCheck full(contents.get(), Check::kAll, options_.transform);
-  const ItemCheck sample(contents.get(), Check::kSample, options_.transform);
+  const ItemCheck full(contents.get(), Check::kAll, options_.stream.buffers.transform);
+  const ItemCheck sample(contents.get(), Check::kSample, options_.stream.buffers.transform);
   EXPECT_EQ(full.Wrong(1, view), 0);
   EXPECT_EQ(sample.Wrong(1, view), 0);
   result[3 * dst_bytes] ^= std::byte{1};
@@ -92,13 +93,13 @@ TEST_F(ItemCheckTest, Images) {
   for (const bool planar : {true, false}) {
     for (const bool crops : {true, false}) {
       options_ = StreamBenchOptions();
-      options_.planar = planar;
-      options_.item_shape_text = "100,125,4";
-      options_.channel_scale_text = "0.5,1,2,0.25";
-      options_.channel_bias_text = "1,-2,3,0";
-      if (crops) options_.crop_text = "7,11,80,90";
+      options_.transform_flags.planar = planar;
+      options_.transform_flags.item_shape = "100,125,4";
+      options_.transform_flags.channel_scale = "0.5,1,2,0.25";
+      options_.transform_flags.channel_bias = "1,-2,3,0";
+      if (crops) options_.transform_flags.crop = "7,11,80,90";
       const auto contents = Make("u8:f32");
-      const ItemTransform& transform = *options_.transform;
+      const ItemTransform& transform = *options_.stream.buffers.transform;
       const ItemCrop crop = crops ? *transform.crop : ItemCrop{0, 0, kHeight, kWidth};
       std::vector<std::byte> item(static_cast<size_t>(kElements));
       contents->FillOf(ElementType::kU8).FillItem(1, 0, absl::MakeSpan(item));
@@ -121,8 +122,8 @@ TEST_F(ItemCheckTest, Images) {
                                                 : std::vector<int64_t>{crop.height, crop.width, 4};
       const TensorView view =
           DenseView(reinterpret_cast<std::byte*>(made.data()), shape, DType::kF32);
-      const ItemCheck full(contents.get(), Check::kAll, options_.transform);
-      const ItemCheck sample(contents.get(), Check::kSample, options_.transform);
+      const ItemCheck full(contents.get(), Check::kAll, options_.stream.buffers.transform);
+      const ItemCheck sample(contents.get(), Check::kSample, options_.stream.buffers.transform);
       EXPECT_EQ(full.Wrong(1, view), 0);
       EXPECT_EQ(sample.Wrong(1, view), 0);
       EXPECT_GT(full.Wrong(2, view), crop.height * crop.width);
