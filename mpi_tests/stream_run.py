@@ -20,7 +20,7 @@ class Bench(BenchRun):
         """The results by mode, of a run that has to succeed."""
         code, output, results = self.run(world, args, **more)
         assert code == 0, (args, output)
-        check_keys(results)
+        check_times(results)
         assert results["errors"] == [], results["errors"]
         assert "# Wrong elements : 0 OK" in output, output
         by_mode = {result["case"]: result for result in results["results"]}
@@ -43,26 +43,9 @@ def check_memory(result):
     assert 0 <= memory["growth_bytes"] <= memory["allowed_bytes"], result
 
 
-RESULT_KEYS = {"case": str, "items": int, "bytes": int, "time_us": dict, "gb_per_s": float,
-               "stall_share": float, "first_item_s": float, "half_s": float, "requests": int,
-               "bytes_read": int, "opens": int, "hedges": int, "retries": int, "wrong": int,
-               "bytes_copied": int, "cpu_s": float, "cpu_s_per_gib": float, "major_faults": int,
-               "peak": dict, "limit": dict, "memory": dict, "stage_s": dict, "iterations_us": list}
-STAGES = {"read", "exchange", "copy", "consume", "wait"}
-
-
-def check_keys(results):
-    """The interface of the results file."""
-    assert isinstance(results["version"], str), results
-    assert isinstance(results["config"], dict), results
-    assert isinstance(results["errors"], list), results
+def check_times(results):
+    """Times and shares that fit together. results_schema_test.py looks at the keys."""
     for result in results["results"]:
-        for key, kind in RESULT_KEYS.items():
-            assert key in result, (key, result)
-            assert isinstance(result[key], (kind, int) if kind is float else kind), (key, result)
-        assert set(result["peak"]) == {"slots", "bytes"}, result
-        assert set(result["limit"]) == {"slots", "bytes"}, result
-        assert set(result["stage_s"]) == STAGES, result
         assert len(result["iterations_us"]) == results["config"]["iters"], result
         assert 0 <= result["stall_share"] <= 1.000001, result
         assert 0 <= 1e6 * result["half_s"] <= result["time_us"]["median"], result
