@@ -3,7 +3,6 @@
 
 #include <sched.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
@@ -56,7 +55,7 @@ class WorldRanks final : public Ranks {
     MakeOwn();
   }
   // Nobody ends before all have come to their end. Who has gone already is no error any more.
-  ~WorldRanks() override { GatherPiece("end").status().IgnoreError(); }
+  ~WorldRanks() override { Exchange("end", nullptr).IgnoreError(); }
   FabricOr MakeFabric() override { return world_->MakeFabric(); }
 
  private:
@@ -100,15 +99,12 @@ void Ranks::MakeOwn() {
   own_ = *std::move(fabric);
 }
 
-absl::StatusOr<std::string> Ranks::GatherPiece(const std::string& piece) {
-  absl::Status status =
-      own_->StartAllGather({reinterpret_cast<const std::byte*>(piece.data()), piece.size()});
-  std::vector<std::byte> all;
+absl::Status Ranks::Exchange(const std::string& mine, std::vector<std::string>* texts) {
+  sluice::RecordExchange exchange(own_.get());
+  absl::Status status = exchange.Start(mine);
   while (status.ok()) {
-    const absl::StatusOr<bool> done = own_->PollAllGather(&all, nullptr);
-    if (!done.ok()) return done.status();
-    if (*done) return std::string(reinterpret_cast<const char*>(all.data()), all.size());
-    status = own_->CheckRanks();
+    const absl::StatusOr<bool> done = exchange.Poll(texts, nullptr);
+    if (!done.ok() || *done) return done.status();
     if (meanwhile_) meanwhile_();
     sched_yield();
   }
@@ -116,31 +112,17 @@ absl::StatusOr<std::string> Ranks::GatherPiece(const std::string& piece) {
 }
 
 std::vector<std::string> Ranks::AllGather(const std::string& mine) {
-  const auto ranks = static_cast<size_t>(size());
-  const uint64_t bytes = mine.size();
-  const auto sizes = GatherPiece({reinterpret_cast<const char*>(&bytes), sizeof(bytes)});
-  CheckOk(sizes.status());
-  std::vector<uint64_t> size_of(ranks);
-  sizes->copy(reinterpret_cast<char*>(size_of.data()), sizes->size());
-  const uint64_t longest = *std::max_element(size_of.begin(), size_of.end());
-  std::vector<std::string> texts(ranks);
-  for (uint64_t begin = 0; begin < longest; begin += sluice::Fabric::kMaxRecordBytes) {
-    std::string piece =
-        begin < mine.size() ? mine.substr(begin, sluice::Fabric::kMaxRecordBytes) : std::string();
-    piece.resize(std::min<uint64_t>(longest - begin, sluice::Fabric::kMaxRecordBytes));
-    const auto all = GatherPiece(piece);
-    CheckOk(all.status());
-    for (size_t r = 0; r < ranks; ++r) texts[r] += all->substr(r * piece.size(), piece.size());
-  }
-  for (size_t r = 0; r < ranks; ++r) texts[r].resize(size_of[r]);
+  std::vector<std::string> texts;
+  CheckOk(Exchange(mine, &texts));
   return texts;
 }
 
 std::vector<int64_t> Ranks::AllGather(int64_t mine) {
-  const auto all = GatherPiece({reinterpret_cast<const char*>(&mine), sizeof(mine)});
-  CheckOk(all.status());
-  std::vector<int64_t> numbers(static_cast<size_t>(size()));
-  all->copy(reinterpret_cast<char*>(numbers.data()), all->size());
+  std::vector<int64_t> numbers;
+  numbers.reserve(static_cast<size_t>(size()));
+  for (const std::string& text : AllGather(std::to_string(mine))) {
+    numbers.push_back(std::stoll(text));
+  }
   return numbers;
 }
 

@@ -50,8 +50,7 @@ class Ranks {
   // A fabric for what the ranks say, first of all.
   void MakeOwn();
   void DropOwn() { own_ = nullptr; }
-  // Records of one length.
-  absl::StatusOr<std::string> GatherPiece(const std::string& piece);
+  absl::Status Exchange(const std::string& mine, std::vector<std::string>* texts);
   [[noreturn]] virtual void Abort() = 0;
 
  private:

@@ -6,6 +6,7 @@
 #define SLUICE_FABRIC_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
 namespace sluice {
@@ -101,6 +103,52 @@ class Fabric {
  private:
   int rank_;
   std::vector<int> node_of_rank_;
+};
+
+// An exchange of records of any length between all ranks of a fabric, by its all-gathers: first how
+// long each record is and how it begins, then pieces. Ranks whose records have at most 120 bytes
+// need one all-gather. Every rank hears every byte, so this is not for payload. Nothing blocks.
+// Thread: the fabric's.
+class RecordExchange {
+ public:
+  static constexpr int64_t kDefaultBytesMax = (int64_t{1} << 31) - 1;
+
+  // `fabric` must outlive this object. `bytes_max`: of all ranks' records together; equal on all
+  // ranks.
+  explicit RecordExchange(Fabric* fabric, int64_t bytes_max = kDefaultBytesMax)
+      : fabric_(fabric), bytes_max_(bytes_max) {}
+
+  // Begins; copies `record`. Collective, among the fabric's all-gathers. Errors are those of
+  // Fabric::StartAllGather.
+  absl::Status Start(absl::string_view record);
+
+  // True once `records` has those of all ranks, in rank order, and all have taken this rank's.
+  // Until then false, and `missing`, if not null, lists the ranks that lack, ascending. `records`
+  // is filled call by call; null: this rank wants none. ResourceExhausted, on all ranks: the
+  // records have too many bytes; names the rank with most. No memory is taken for these. Otherwise
+  // errors are those of Fabric::PollAllGather and Fabric::CheckRanks.
+  absl::StatusOr<bool> Poll(std::vector<std::string>* records, std::vector<int>* missing);
+
+  // All-gathers that have ended since this object was made: more, as long as ranks go on.
+  int64_t gathers() const { return gathers_; }
+  // After an error: ranks may have seen different things, and an all-gather may be under way.
+  bool out_of_step() const { return out_of_step_; }
+
+ private:
+  absl::Status TakeBeginnings(std::vector<std::string>* records);
+  void TakePieces(std::vector<std::string>* records);
+  absl::Status StartPiece();
+
+  Fabric* const fabric_;
+  const int64_t bytes_max_;
+  std::string record_;
+  std::string piece_;            // of it, under way
+  std::vector<uint64_t> sizes_;  // of all ranks' records; empty: not known yet
+  uint64_t longest_ = 0;
+  uint64_t begin_ = 0;  // of the pieces under way
+  std::vector<std::byte> all_;
+  int64_t gathers_ = 0;
+  bool out_of_step_ = false;
 };
 
 }  // namespace sluice
