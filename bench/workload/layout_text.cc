@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "tensor/error_text.h"
 #include "workload/json_input.h"
 #include "workload/numbers.h"
 
@@ -69,19 +70,6 @@ absl::StatusOr<std::vector<int>> ParseOrder(absl::string_view text, size_t dims)
   return order;
 }
 
-// "0-3,6" for {0, 1, 2, 3, 6}.
-std::string RanksText(const std::vector<int>& ranks) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin < ranks.size();) {
-    size_t end = begin + 1;
-    while (end < ranks.size() && ranks[end] == ranks[end - 1] + 1) ++end;
-    parts.push_back(end - begin == 1 ? absl::StrCat(ranks[begin])
-                                     : absl::StrCat(ranks[begin], "-", ranks[end - 1]));
-    begin = end;
-  }
-  return absl::StrJoin(parts, ",");
-}
-
 }  // namespace
 
 bool NamesRanks(absl::string_view text) {
@@ -114,7 +102,7 @@ std::string LayoutText(const Layout& layout) {
   };
   const auto& sizes = layout.mesh.sizes();
   const auto& ranks = layout.mesh.ranks();
-  return absl::StrCat(absl::StrJoin(sizes, ","), "@", RanksText({ranks.begin(), ranks.end()}), ":",
+  return absl::StrCat(absl::StrJoin(sizes, ","), "@", RanksText(ranks, kCompactRuns), ":",
                       absl::StrJoin(layout.placements, ",", name), layout.order.empty() ? "" : ":",
                       absl::StrJoin(layout.order, ","));
 }

@@ -83,7 +83,7 @@ sluice_status Report(const char* call, const absl::Status& status) noexcept {
     texts.ranks = texts.tensor = texts.epoch = std::nullopt;
     texts.last = absl::StrCat(call, ": ", status.message());
     texts.fixed = nullptr;
-    if (!fields.ranks.empty()) texts.ranks = RankRunsText(fields.ranks);
+    if (!fields.ranks.empty()) texts.ranks = RanksText(fields.ranks);
     texts.tensor = fields.tensor;
     if (fields.epoch) texts.epoch = absl::StrCat(*fields.epoch);
   } catch (...) {

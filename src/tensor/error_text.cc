@@ -131,20 +131,22 @@ ErrorText RankInWords(int64_t rank, absl::string_view word) {
   return text;
 }
 
-ErrorText NamedRanks(absl::Span<const int> ranks, size_t most_runs) {
-  ErrorText text(ranks.size() == 1 ? "rank " : "ranks ", RankRunsText(ranks, most_runs));
-  const absl::Span<const int> shown = ranks.subspan(0, RanksShown(ranks, most_runs));
+ErrorText NamedRanks(absl::Span<const int> ranks, const RunStyle& style) {
+  ErrorText text(ranks.size() == 1 ? "rank " : "ranks ", RanksText(ranks, style));
+  const absl::Span<const int> shown = ranks.subspan(0, RanksShown(ranks, style.most_runs));
   text.fields()->ranks.assign(shown.begin(), shown.end());
   return text;
 }
 
-std::string RankRunsText(absl::Span<const int> ranks, size_t most_runs) {
+std::string RanksText(absl::Span<const int> ranks, const RunStyle& style) {
   std::string text;
-  const size_t shown = RanksShown(ranks, most_runs);
+  const absl::string_view between = style.is_compact ? "," : ", ";
+  const size_t shown = RanksShown(ranks, style.most_runs);
   for (size_t i = 0; i < shown;) {
     const size_t count = RunLength(ranks, i);
-    absl::StrAppend(&text, i == 0 ? "" : ", ", ranks[i]);
-    if (count > 1) absl::StrAppend(&text, count == 2 ? ", " : "-", ranks[i + count - 1]);
+    const bool is_pair = count == 2 && !style.is_compact;
+    absl::StrAppend(&text, i == 0 ? "" : between, ranks[i]);
+    if (count > 1) absl::StrAppend(&text, is_pair ? between : "-", ranks[i + count - 1]);
     i += count;
   }
   if (shown < ranks.size()) absl::StrAppend(&text, " and ", ranks.size() - shown, " more");

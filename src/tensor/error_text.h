@@ -76,11 +76,16 @@ ErrorText TensorInWords(absl::string_view name, absl::string_view quoted);
 
 // "rank 3", or the number behind another word.
 ErrorText RankInWords(int64_t rank, absl::string_view word = "rank ");
-// "rank 3", "ranks 0-2, 5" of ascending ranks. After `most_runs` runs of neighbours: "ranks 0-2, 5
-// and 7 more", and the fields lack these, too.
-ErrorText NamedRanks(absl::Span<const int> ranks, size_t most_runs = SIZE_MAX);
-// The same without "ranks ", as a text alone.
-std::string RankRunsText(absl::Span<const int> ranks, size_t most_runs = SIZE_MAX);
+// How runs of neighbours are written.
+struct RunStyle {
+  size_t most_runs = SIZE_MAX;  // of later ones the ranks are only counted: "and 7 more"
+  bool is_compact = false;      // "0-1,5", as on a command line; otherwise "0, 1, 5"
+};
+inline constexpr RunStyle kCompactRuns = {SIZE_MAX, true};
+// "rank 3", "ranks 0-2, 5" of ascending ranks. The fields lack those that are only counted.
+ErrorText NamedRanks(absl::Span<const int> ranks, const RunStyle& style = {});
+// The same without "ranks ", as a text alone. `ranks` may be in any order.
+std::string RanksText(absl::Span<const int> ranks, const RunStyle& style = {});
 
 // ---- Fields as bytes.
 

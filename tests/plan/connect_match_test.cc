@@ -203,11 +203,11 @@ TEST(MatchTest, FaultsOfOneKindAreNamedTogether) {
 }
 
 TEST(TextsTest, LongListsAreCut) {
-  EXPECT_EQ(RanksInWords(std::vector<int>{3}).text(), "rank 3");
-  EXPECT_EQ(RanksInWords(std::vector<int>{0, 1, 2, 5, 7, 8}).text(), "ranks 0-2, 5, 7, 8");
+  EXPECT_EQ(NamedRanks(std::vector<int>{3}, kFewRuns).text(), "rank 3");
+  EXPECT_EQ(NamedRanks(std::vector<int>{0, 1, 2, 5, 7, 8}, kFewRuns).text(), "ranks 0-2, 5, 7, 8");
   std::vector<int> even;
   for (int rank = 0; rank < 40; rank += 2) even.push_back(rank);
-  EXPECT_EQ(RanksInWords(even).text(), "ranks 0, 2, 4, 6, 8, 10 and 14 more");
+  EXPECT_EQ(NamedRanks(even, kFewRuns).text(), "ranks 0, 2, 4, 6, 8, 10 and 14 more");
   EXPECT_EQ(QuotedName("a\x01").text(), "'a\\x01'");
   EXPECT_EQ(QuotedName("caf\303\251").text(), "'caf\303\251'");
   EXPECT_EQ(QuotedName(std::string(61, 'a')).text(), "'" + std::string(60, 'a') + "...'");

@@ -81,18 +81,21 @@ TEST(ErrorTextTest, BytesThatAreNoFieldsAreLeftOut) {
   }
 }
 
-TEST(RankRunsTextTest, JoinsNeighbours) {
-  EXPECT_EQ(RankRunsText({}), "");
-  EXPECT_EQ(RankRunsText({7}), "7");
-  EXPECT_EQ(RankRunsText({0, 1}), "0, 1");
-  EXPECT_EQ(RankRunsText({0, 1, 2, 5}), "0-2, 5");
+TEST(RanksTextTest, JoinsNeighbours) {
+  EXPECT_EQ(RanksText({}), "");
+  EXPECT_EQ(RanksText({7}), "7");
+  EXPECT_EQ(RanksText({0, 1}), "0, 1");
+  EXPECT_EQ(RanksText({0, 1, 2, 5}), "0-2, 5");
+  EXPECT_EQ(RanksText({3, 0, 1, 5, 6, 7}, kCompactRuns), "3,0-1,5-7");
 }
 
-TEST(RankRunsTextTest, CountsWhatItLeavesOut) {
-  EXPECT_EQ(RankRunsText({0, 1, 2, 5, 7, 8, 9}, 2), "0-2, 5 and 3 more");
-  EXPECT_EQ(RankRunsText({0, 1, 2, 5}, 2), "0-2, 5");
-  EXPECT_EQ(FieldsOf(MakeError(StatusCode::kInternal, NamedRanks({0, 1, 2, 5, 7}, 2))).ranks,
-            (std::vector<int>{0, 1, 2, 5}));
+TEST(RanksTextTest, CountsWhatItLeavesOut) {
+  EXPECT_EQ(RanksText({0, 1, 2, 5, 7, 8, 9}, {.most_runs = 2}), "0-2, 5 and 3 more");
+  EXPECT_EQ(RanksText({0, 1, 2, 5}, {.most_runs = 2}), "0-2, 5");
+  EXPECT_EQ(
+      FieldsOf(MakeError(StatusCode::kInternal, NamedRanks({0, 1, 2, 5, 7}, {.most_runs = 2})))
+          .ranks,
+      (std::vector<int>{0, 1, 2, 5}));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace sluice {
 namespace {
 
 ErrorText RanksOfHalves(absl::Span<const RankedHalf> halves, size_t a) {
-  return RanksInWords(halves[a].ranks);
+  return NamedRanks(halves[a].ranks, kFewRuns);
 }
 
 // Target names and the names of their sources, of all ranks.
@@ -210,7 +210,7 @@ class Matcher {
     const std::vector<int> ranks = hole.ranks.empty() ? targets_.RanksOf(*pair.target) : hole.ranks;
     return ErrorText("element ", ShapeInWords(hole.element), " of source ",
                      sources_.InWords(*pair.source), ", for target ", QuotedName(pair.target->name),
-                     " of ", RanksInWords(ranks));
+                     " of ", NamedRanks(ranks, kFewRuns));
   }
 
   void Append(const Pair& pair, Match* match) const {

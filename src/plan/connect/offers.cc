@@ -103,7 +103,7 @@ std::vector<int> Offers::RanksOf(const Offer& offer) const {
 }
 
 ErrorText Offers::InWords(const Offer& offer) const {
-  return ErrorText(QuotedName(offer.name), " of ", RanksInWords(RanksOf(offer)));
+  return ErrorText(QuotedName(offer.name), " of ", NamedRanks(RanksOf(offer), kFewRuns));
 }
 
 bool Offers::AreCopies(const Offer& a, const Offer& b) const {
@@ -150,8 +150,8 @@ ErrorText Offers::Difference(const Offer& a, const Offer& b) const {
   const TensorKind& kind_a = kinds_->kind(a.kind);
   const TensorKind& kind_b = kinds_->kind(b.kind);
   const auto text = [&](absl::string_view of_a, absl::string_view of_b) {
-    return ErrorText(QuotedName(a.name), ": ", of_a, " on ", RanksInWords(RanksOf(a)), ", ", of_b,
-                     " on ", RanksInWords(RanksOf(b)));
+    return ErrorText(QuotedName(a.name), ": ", of_a, " on ", NamedRanks(RanksOf(a), kFewRuns), ", ",
+                     of_b, " on ", NamedRanks(RanksOf(b), kFewRuns));
   };
   if (kind_a.shape != kind_b.shape) {
     return text(absl::StrCat("shape ", ShapeInWords(kind_a.shape)), ShapeInWords(kind_b.shape));
@@ -186,17 +186,17 @@ ErrorText Offers::Incompleteness(const Offer& offer) const {
   const std::vector<int> givers = RanksOf(offer);
   const std::vector<int> strangers = Without(givers, mesh);
   if (!strangers.empty()) {
-    return ErrorText(QuotedName(offer.name), " is given by ", RanksInWords(strangers),
-                     ", outside of its mesh of ", RanksInWords(mesh));
+    return ErrorText(QuotedName(offer.name), " is given by ", NamedRanks(strangers, kFewRuns),
+                     ", outside of its mesh of ", NamedRanks(mesh, kFewRuns));
   }
   std::vector<int> silent = Without(mesh, givers);
   silent.erase(std::remove_if(silent.begin(), silent.end(),
                               [&](int rank) { return !HasElements(kind, layout, rank); }),
                silent.end());
   if (silent.empty()) return {};
-  return ErrorText(QuotedName(offer.name), " of ", RanksInWords(givers), " lies on ",
-                   RanksInWords(silent), ", too, which ", silent.size() == 1 ? "does" : "do",
-                   " not give it");
+  return ErrorText(QuotedName(offer.name), " of ", NamedRanks(givers, kFewRuns), " lies on ",
+                   NamedRanks(silent, kFewRuns), ", too, which ",
+                   silent.size() == 1 ? "does" : "do", " not give it");
 }
 
 absl::Status Offers::CheckComplete() const {

@@ -1,10 +1,9 @@
 // Pieces dealt to the ranks of each half in turn.
-#include "plan/connect/pieces.h"
-
 #include <algorithm>
 #include <map>
 
 #include "absl/status/status.h"
+#include "plan/connect/pieces.h"
 #include "plan/connect/texts.h"
 #include "tensor/error_text.h"
 #include "tensor/round.h"
@@ -34,7 +33,7 @@ absl::StatusOr<PieceSchedule> PieceSchedule::Make(absl::Span<const HalfLabel> la
   if (bytes > static_cast<uint64_t>(bytes_max)) {
     return MakeError(
         absl::StatusCode::kResourceExhausted, "what the ranks say of their tensors is more than ",
-        bytes_max, " bytes: ", RanksInWords(largest->ranks),
+        bytes_max, " bytes: ", NamedRanks(largest->ranks, kFewRuns),
         largest->ranks.size() == 1 ? " alone has " : " alone have ", largest->label.bytes);
   }
   if (schedule.groups_.size() < 2) return schedule;

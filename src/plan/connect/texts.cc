@@ -8,13 +8,6 @@
 #include "absl/strings/str_join.h"
 
 namespace sluice {
-namespace {
-
-constexpr size_t kRunsShown = 6;
-
-}  // namespace
-
-ErrorText RanksInWords(absl::Span<const int> ranks) { return NamedRanks(ranks, kRunsShown); }
 
 std::string ShapeInWords(absl::Span<const int64_t> shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
@@ -42,7 +35,7 @@ std::string LayoutInWords(const Layout& layout) {
                                        ","));
   return absl::StrCat(placements, dims < layout.placements.size() ? ",..." : "", order, " on mesh ",
                       ShapeInWords(sizes.first(std::min(sizes.size(), kDimsShown))), " of ",
-                      RanksInWords(ranks).text(), ascends ? "" : " in another order");
+                      NamedRanks(ranks, kFewRuns).text(), ascends ? "" : " in another order");
 }
 
 void FaultList::Add(ErrorText fault) {

@@ -13,8 +13,8 @@
 
 namespace sluice {
 
-// "rank 3", "ranks 0-3, 5"; later ones of many are only counted. `ranks` ascend.
-ErrorText RanksInWords(absl::Span<const int> ranks);
+// For NamedRanks: of many ranks the later ones are only counted.
+inline constexpr RunStyle kFewRuns = {.most_runs = 6};
 
 // "[4,8]"
 std::string ShapeInWords(absl::Span<const int64_t> shape);

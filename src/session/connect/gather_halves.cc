@@ -1,6 +1,4 @@
 // Labels first, then pieces, a record of each rank per round.
-#include "session/connect/gather_halves.h"
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -9,6 +7,7 @@
 #include "plan/connect/half_code.h"
 #include "plan/connect/pieces.h"
 #include "plan/connect/texts.h"
+#include "session/connect/gather_halves.h"
 #include "tensor/error_text.h"
 #include "tensor/stable_hash.h"
 
@@ -92,7 +91,8 @@ absl::StatusOr<GatheredHalves> GatherHalves(Peers* peers, const absl::Status& ow
   }
   for (const GatheredHalf& each : gathered.halves) {
     if (LabelOf(each.bytes) == labels[static_cast<size_t>(each.ranks.front())]) continue;
-    gathered.loss.Update(MakeError(absl::StatusCode::kDataLoss, "what ", RanksInWords(each.ranks),
+    gathered.loss.Update(MakeError(absl::StatusCode::kDataLoss, "what ",
+                                   NamedRanks(each.ranks, kFewRuns),
                                    " gave came here as something else"));
   }
   return gathered;

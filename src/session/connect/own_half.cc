@@ -57,12 +57,12 @@ absl::Status CheckPlace(const Layout& layout, int rank) {
     ranks.assign(layout.mesh.ranks().begin(), layout.mesh.ranks().end());
     absl::c_sort(ranks);
     return MakeError(absl::StatusCode::kInvalidArgument, RankInWords(rank),
-                     " gives it, but its mesh is of ", RanksInWords(ranks));
+                     " gives it, but its mesh is of ", NamedRanks(ranks, kFewRuns));
   }
   for (const RankBoxes& of : layout.boxes.ranks()) ranks.push_back(of.rank);
   if (ranks.size() == 1 && ranks[0] == rank) return absl::OkStatus();
   return MakeError(absl::StatusCode::kInvalidArgument, RankInWords(rank), " gives boxes of ",
-                   RanksInWords(ranks), ", but each rank gives its own ones alone");
+                   NamedRanks(ranks, kFewRuns), ", but each rank gives its own ones alone");
 }
 
 // Before there is a half: it does not know whose the boxes are that it is made of.
