@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -33,29 +34,33 @@ int Command::Execute(absl::StatusOr<std::unique_ptr<Job>> job, const absl::Statu
   report_->mpi = job_->mpi();
   auto fabric = job_->MakeFabric(settings_.ranks_per_node, settings_.timeout);
   if (!fabric.ok()) End(fabric.status());
-  Understanding mine{flags, {}};
-  // Before hours of work that nobody could write down.
-  if (mine.status.ok()) mine.status = WriteJson();
-  if (mine.status.ok()) {
-    absl::StatusOr<KnobList> knobs = Describe();
-    mine.status = knobs.status();
-    if (knobs.ok()) mine.knobs = *std::move(knobs);
-  }
-  absl::Status status = Agree(mine, settings_.timeout, fabric->get());
-  if (EndsAll(status)) EndWith(mine.status.ok() ? kFailedExit : kBadUsageExit, status, "");
-  if (!status.ok()) {
-    // MPI_Finalize does so, too.
-    if (job_->kind() != FabricKind::kMpi) AwaitAll(settings_.timeout, fabric->get());
-    return Refuse(status, kBadUsageExit);
-  }
-  auto ranks = job_->MakeRanks(settings_.timeout);
+  auto beside = job_->MakeFabric(0, settings_.timeout);
+  if (!beside.ok()) End(beside.status());
+  auto ranks = Ranks::Create(*std::move(beside), settings_.timeout);
   if (!ranks.ok()) End(ranks.status());
-  report_->hosts = (*ranks)->hosts();
-  status = Run(ranks->get(), *std::move(fabric));
-  if (EndsAll(status)) End(status);
+  absl::Status mine = flags;
+  KnobList knobs;
+  // Before hours of work that nobody could write down.
+  if (mine.ok()) mine = WriteJson();
+  if (mine.ok()) {
+    absl::StatusOr<KnobList> described = Describe();
+    mine = described.status();
+    if (described.ok()) knobs = *std::move(described);
+  }
+  absl::Status status = (*ranks)->Agree(mine, knobs, settings_.timeout);
+  if (EndsAll(status)) EndWith(mine.ok() ? kFailedExit : kBadUsageExit, status, "");
+  const bool agreed = status.ok();
+  if (agreed) {
+    report_->hosts = (*ranks)->hosts();
+    status = Run(ranks->get(), *std::exchange(fabric, nullptr));
+    if (EndsAll(status)) End(status);
+  }
   (*ranks)->Part(settings_.timeout);
-  ranks->reset();  // it may have a communicator, whose end must come before MPI_Finalize
+  // They may have communicators, whose end must come before MPI_Finalize.
+  fabric = nullptr;
+  ranks->reset();
   if (status.ok()) return Finish();
+  if (!agreed) return Refuse(status, kBadUsageExit);
   const int code = ExitCodeOf(status);
   return Refuse(status, cannot_run_ && code == kFailedExit ? kCannotRunExit : code);
 }

@@ -12,7 +12,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "job/agreement.h"
 #include "job/exit_codes.h"
 #include "job/job.h"
 #include "report/report.h"

@@ -8,7 +8,6 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "job/launch.h"
-#include "job/ranks.h"
 #include "sluice/fabric.h"
 
 namespace sluice::bench {
@@ -27,11 +26,10 @@ class Job {
   // For people: "world at tcp://10.0.0.1:29600".
   virtual std::string fabric() const = 0;
 
-  // Both are collective, in the same order on all ranks, and can be called any number of times.
+  // Collective, in the same order on all ranks; can be called any number of times.
   // `ranks_per_node`: 0: ranks that share a host do; N: every N ranks count as a node.
   virtual absl::StatusOr<std::unique_ptr<Fabric>> MakeFabric(int ranks_per_node,
                                                              absl::Duration timeout) = 0;
-  virtual absl::StatusOr<std::unique_ptr<Ranks>> MakeRanks(absl::Duration timeout) = 0;
 
   // The orderly end on all ranks, after all that was made here is gone.
   virtual void Leave() = 0;

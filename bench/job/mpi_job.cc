@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 #include "job/job.h"
-#include "job/mpi_ranks.h"
 #include "sluice/mpi.h"
 
 namespace sluice::bench {
@@ -24,10 +23,6 @@ class MpiJob final : public Job {
     options.timeout = timeout;
     if (ranks_per_node != 0) options.ranks_per_node = ranks_per_node;
     return MakeMpiFabric(MPI_COMM_WORLD, options);
-  }
-
-  absl::StatusOr<std::unique_ptr<Ranks>> MakeRanks(absl::Duration timeout) override {
-    return MpiRanks::Create(timeout);
   }
 
   void Leave() override { MPI_Finalize(); }

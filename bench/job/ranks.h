@@ -1,83 +1,98 @@
-// The benchmark's own exchanges between ranks, beside the session's: barriers and gathers.
+// The benchmark's own exchanges between ranks, beside the session's: barriers and gathers, over a
+// fabric of their own.
 //
-// Nothing here blocks: everything is polled, together with a session's errors and a deadline, so
-// that a rank that has failed or gone silent ends the wait.
+// Waits poll a session's errors and a deadline, too, so that a rank that has failed or gone silent
+// ends them.
 #ifndef SLUICE_BENCH_JOB_RANKS_H_
 #define SLUICE_BENCH_JOB_RANKS_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "job/rank_watch.h"
-#include "transport/rank_processes.h"
+#include "absl/types/span.h"
+#include "sluice/fabric.h"
 
 namespace sluice::bench {
+
+// What has to be equal on all ranks, by name. The names are the same on all ranks.
+using KnobList = std::vector<std::pair<std::string, int64_t>>;
 
 // After such an error of one rank the others may have another one, or none: all of them end.
 inline bool EndsAll(const absl::Status& status) {
   return absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status);
 }
 
+// One status for many ranks: OK if all are; otherwise who says what, ranks that say the same
+// together.
+absl::Status CombineStatuses(absl::Span<const absl::Status> status_by_rank);
+
 class Ranks {
  public:
   // Called while waiting; an error ends the wait.
   using Progress = absl::FunctionRef<absl::Status()>;
 
-  virtual ~Ranks() = default;
+  // Collective over `fabric`, as are all calls below. From now on a line on stderr says at once
+  // which rank of this host has ended, whatever this one is busy with.
+  static absl::StatusOr<std::unique_ptr<Ranks>> Create(std::unique_ptr<Fabric> fabric,
+                                                       absl::Duration timeout);
+  ~Ranks();
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
 
-  int rank() const { return rank_; }
-  int size() const { return size_; }
+  int rank() const { return fabric_->rank(); }
+  int size() const { return fabric_->size(); }
   // Distinct host names, and which of them each rank is on.
   const std::vector<std::string>& hosts() const { return hosts_; }
   const std::vector<int>& host_of_rank() const { return host_of_rank_; }
   // This rank's place among those of its host.
   int local_rank() const;
 
-  // All collective. DeadlineExceeded names the ranks that have not come. Unavailable names those of
-  // this host that have ended. After any error the object is good for nothing but its destruction,
-  // or the end of the process.
-  virtual absl::Status Barrier(absl::Duration timeout, Progress progress) = 0;
-  virtual absl::StatusOr<std::vector<std::string>> AllGather(const std::string& record,
-                                                             absl::Duration timeout,
-                                                             Progress progress) = 0;
+  // DeadlineExceeded names the ranks that have not come. Unavailable names those of this host that
+  // have ended. After any error the object is good for nothing but its destruction, or the end of
+  // the process. A barrier is one all-gather of the fabric.
+  absl::Status Barrier(absl::Duration timeout, Progress progress) {
+    return Exchange("", nullptr, timeout, progress);
+  }
+  absl::StatusOr<std::vector<std::string>> AllGather(const std::string& record,
+                                                     absl::Duration timeout, Progress progress);
   // On rank 0 the records of all ranks; elsewhere nothing.
-  virtual absl::StatusOr<std::vector<std::string>> GatherToFirst(const std::string& record,
-                                                                 absl::Duration timeout,
-                                                                 Progress progress) = 0;
+  absl::StatusOr<std::vector<std::string>> GatherToFirst(const std::string& record,
+                                                         absl::Duration timeout, Progress progress);
   // One status for all: OK if every rank's `mine` is; see CombineStatuses.
   absl::Status AllOk(const absl::Status& mine, absl::Duration timeout, Progress progress);
+  // OK if all ranks have understood their flags and files and have equal knobs. Otherwise an error
+  // on all ranks that names those that have not, or that differ.
+  absl::Status Agree(const absl::Status& understood, const KnobList& knobs, absl::Duration timeout);
 
-  // Collective. Where ranks may end as they like, no rank ends before all have come to their end.
-  // Ranks that are gone are no error any more.
-  virtual void Part(absl::Duration /*timeout*/) {}
-
- protected:
-  Ranks(int rank, int size) : rank_(rank), size_(size) {}
-
-  // Collective, to be called once, first. `own_host`: its name.
-  absl::Status FindHosts(const std::string& own_host, absl::Duration timeout);
-  // Calls `is_done` until it is true, or fails. After `timeout` `silent` says which ranks lack.
-  absl::Status Await(absl::FunctionRef<absl::StatusOr<bool>()> is_done,
-                     absl::FunctionRef<std::vector<int>()> silent, absl::Duration timeout,
-                     Progress progress);
+  // Where ranks may end as they like, no rank ends before all have come to their end. Ranks that
+  // are gone are no error any more.
+  void Part(absl::Duration timeout);
 
  private:
+  class Watch;
+
+  explicit Ranks(std::unique_ptr<Fabric> fabric);
+  // To be called once, first.
+  absl::Status FindHosts(absl::Duration timeout);
+  // `records`: null where this rank wants none. The timeout counts anew when all have gone on.
+  absl::Status Exchange(const std::string& record, std::vector<std::string>* records,
+                        absl::Duration timeout, Progress progress);
   // To be called after `polls` looks in vain.
   void Pause(int64_t polls) const;
 
-  const int rank_;
-  const int size_;
-  std::unique_ptr<RankProcesses> processes_;  // null: not known yet
-  std::unique_ptr<RankWatch> watch_;
+  const std::unique_ptr<Fabric> fabric_;
+  RecordExchange exchange_;
+  std::unique_ptr<Watch> watch_;
   std::vector<std::string> hosts_;
   std::vector<int> host_of_rank_;
+  std::vector<int> missing_;
   bool shares_cpus_ = false;  // more ranks on this host than CPUs
 };
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "job/fabric_ranks.h"
 #include "job/job.h"
 #include "job/planned_nodes.h"
 #include "sluice/local.h"
@@ -25,12 +24,6 @@ class JobWithoutMpi : public Job {
     absl::StatusOr<std::unique_ptr<Fabric>> fabric = NextFabric(timeout);
     if (!fabric.ok()) return fabric.status();
     return PlanNodes(*std::move(fabric), ranks_per_node);
-  }
-
-  absl::StatusOr<std::unique_ptr<Ranks>> MakeRanks(absl::Duration timeout) override {
-    absl::StatusOr<std::unique_ptr<Fabric>> fabric = NextFabric(timeout);
-    if (!fabric.ok()) return fabric.status();
-    return FabricRanks::Create(*std::move(fabric), timeout);
   }
 
   void Leave() override {}

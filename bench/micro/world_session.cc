@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
-#include "job/fabric_ranks.h"
+#include "job/ranks.h"
 #include "workload/write_file.h"
 
 namespace sluice::bench {
@@ -28,7 +28,7 @@ absl::StatusOr<std::unique_ptr<WorldSession>> WorldSession::Join() {
   joined->world_ = *std::move(world);
   auto beside = joined->world_->MakeFabric();  // for what is no part of the session
   if (!beside.ok()) return beside.status();
-  auto ranks = FabricRanks::Create(*std::move(beside), kTimeout);
+  auto ranks = Ranks::Create(*std::move(beside), kTimeout);
   if (!ranks.ok()) return ranks.status();
   joined->ranks_ = *std::move(ranks);
   auto fabric = joined->world_->MakeFabric();

@@ -7,7 +7,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "job/agreement.h"
 #include "job/trace_file.h"
 #include "stream/baselines/baseline.h"
 #include "stream/consumer.h"

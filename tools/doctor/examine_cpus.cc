@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "doctor/findings.h"
-#include "job/agreement.h"
+#include "tensor/error_text.h"
 
 namespace sluice::bench {
 namespace {
@@ -73,8 +73,8 @@ Finding ExamineCores(const JobFacts& job, const std::vector<int>& ranks) {
   }
   if (!crowd.ranks.empty()) {
     return {"cores",
-            absl::StrCat(RanksName(crowd.ranks), " may run on the same ", crowd.cpus, " of ",
-                         first.online, " CPUs alone"),
+            absl::StrCat(NamedRanks(crowd.ranks, kCompactRuns).text(), " may run on the same ",
+                         crowd.cpus, " of ", first.online, " CPUs alone"),
             State::kSlow, "mpirun --map-by core --bind-to core, or --bind-to none", ""};
   }
   if (first.quota > 0 && static_cast<double>(ranks.size()) > std::ceil(first.quota)) {
@@ -103,7 +103,7 @@ Findings ExamineNodeCores(const JobFacts& job) {
   }
   for (size_t i = 0; i < distinct.size() && distinct.size() > 1; ++i) {
     std::sort(ranks_of[i].begin(), ranks_of[i].end());
-    distinct[i].ranks = RanksName(ranks_of[i]);
+    distinct[i].ranks = NamedRanks(ranks_of[i], kCompactRuns).text();
   }
   return distinct;
 }

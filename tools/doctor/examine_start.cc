@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "doctor/findings.h"
-#include "job/agreement.h"
+#include "tensor/error_text.h"
 
 namespace sluice::bench {
 namespace {
@@ -75,7 +75,8 @@ std::string NodesText(const JobFacts& job) {
       const std::string& host = job.ranks[static_cast<size_t>(rank)].host;
       if (hosts.empty() || hosts.back() != host) hosts.push_back(host);
     }
-    parts.push_back(absl::StrCat(absl::StrJoin(hosts, "+"), ": ", RanksName(ranks)));
+    parts.push_back(
+        absl::StrCat(absl::StrJoin(hosts, "+"), ": ", NamedRanks(ranks, kCompactRuns).text()));
   }
   const std::string more = nodes.size() > kShownMax ? "; ..." : "";
   return absl::StrCat(nodes.size(), " (", absl::StrJoin(parts, "; "), more, ")",

@@ -9,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "doctor/findings.h"
-#include "job/agreement.h"
+#include "tensor/error_text.h"
 #include "transport/direct/direct_limit.h"
 
 namespace sluice::bench {
@@ -67,13 +67,14 @@ Finding ExamineNode(const JobFacts& job) {
             State::kOk, "", ""};
   }
   const DirectLimit& limit = job.limit;
-  return {"wire_node",
-          absl::StrCat("direct for memory of AllocateShared, and ", job.messages,
-                       " (messages) for other memory: the kernel does not let rank ", limit.rank,
-                       " copy to and from memory of rank ", limit.peer, ": ",
-                       ErrorText(limit.error), ". So it is with ", RanksName(refused)),
-          State::kSlow,
-          absl::StrCat(RemedyOf(limit), "; or take tensors' memory from AllocateShared"), ""};
+  return {
+      "wire_node",
+      absl::StrCat("direct for memory of AllocateShared, and ", job.messages,
+                   " (messages) for other memory: the kernel does not let rank ", limit.rank,
+                   " copy to and from memory of rank ", limit.peer, ": ", ErrorText(limit.error),
+                   ". So it is with ", NamedRanks(refused, kCompactRuns).text()),
+      State::kSlow, absl::StrCat(RemedyOf(limit), "; or take tensors' memory from AllocateShared"),
+      ""};
 }
 
 // Whether Open MPI's environment leaves out its shared memory, "self,tcp" or "^vader".

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <utility>
 
-#include "job/agreement.h"
+#include "tensor/error_text.h"
 
 namespace sluice::bench {
 
@@ -55,7 +55,7 @@ Findings ForRanks(const JobFacts& job, const std::function<Finding(const RankFac
     ranks[place].push_back(rank);
   }
   for (size_t i = 0; i < distinct.size() && distinct.size() > 1; ++i) {
-    distinct[i].ranks = RanksName(ranks[i]);
+    distinct[i].ranks = NamedRanks(ranks[i], kCompactRuns).text();
   }
   return distinct;
 }

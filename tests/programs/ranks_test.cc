@@ -1,6 +1,5 @@
-// Exchanges over a fabric's all-gathers: records of all lengths, errors, and ranks that do not
-// come.
-#include "job/fabric_ranks.h"
+// The benchmark's exchanges: gathers, statuses, knobs, and ranks that do not come.
+#include "job/ranks.h"
 
 #include <functional>
 #include <memory>
@@ -35,7 +34,7 @@ void OnRanks(int ranks, const std::function<void(Ranks*)>& work) {
   std::vector<std::thread> threads;
   for (std::unique_ptr<Fabric>& fabric : *fabrics) {
     threads.emplace_back([&work, mine = std::move(fabric)]() mutable {
-      auto made = FabricRanks::Create(std::move(mine), kPatience);
+      auto made = Ranks::Create(std::move(mine), kPatience);
       ASSERT_TRUE(made.ok()) << made.status();
       work(made->get());
     });
@@ -43,26 +42,14 @@ void OnRanks(int ranks, const std::function<void(Ranks*)>& work) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Differs between ranks, in every byte's neighbourhood.
-std::string RecordOf(int rank, size_t bytes) {
-  std::string record;
-  for (size_t i = 0; i < bytes; ++i) {
-    record += static_cast<char>(31 * static_cast<size_t>(rank) + i * 7 + i / 251);
-  }
-  return record;
-}
+class RanksTest : public testing::TestWithParam<int> {};
 
-class FabricRanksTest : public testing::TestWithParam<int> {};
-
-TEST_P(FabricRanksTest, RecordsOfAnyLengthComeWhole) {
+TEST_P(RanksTest, RecordsComeToAllOrToTheFirst) {
   OnRanks(GetParam(), [](Ranks* ranks) {
-    // Around the bytes that the beginning has room for, and around whole pieces.
-    for (const size_t bytes : {0, 1, 119, 120, 121, 2119, 2120, 2121, 50000}) {
+    for (const size_t bytes : {0, 1, 50000}) {
       std::vector<std::string> expected;
       for (int rank = 0; rank < ranks->size(); ++rank) {
-        // The last rank says nothing, and the first one most.
-        const size_t length = bytes / static_cast<size_t>(rank + 1);
-        expected.push_back(RecordOf(rank, rank + 1 == ranks->size() && rank > 0 ? 0 : length));
+        expected.emplace_back(bytes / static_cast<size_t>(rank + 1), static_cast<char>(rank));
       }
       const std::string& mine = expected[static_cast<size_t>(ranks->rank())];
       const auto all = ranks->AllGather(mine, kPatience, Idle);
@@ -80,7 +67,7 @@ TEST_P(FabricRanksTest, RecordsOfAnyLengthComeWhole) {
   });
 }
 
-TEST_P(FabricRanksTest, RanksKnowTheirHost) {
+TEST_P(RanksTest, RanksKnowTheirHost) {
   OnRanks(GetParam(), [](Ranks* ranks) {
     EXPECT_THAT(ranks->hosts(), SizeIs(1));
     EXPECT_THAT(ranks->host_of_rank(), SizeIs(ranks->size()));
@@ -89,7 +76,7 @@ TEST_P(FabricRanksTest, RanksKnowTheirHost) {
   });
 }
 
-TEST_P(FabricRanksTest, OneStatusForAll) {
+TEST_P(RanksTest, OneStatusForAll) {
   OnRanks(GetParam(), [](Ranks* ranks) {
     EXPECT_TRUE(ranks->AllOk(absl::OkStatus(), kPatience, Idle).ok());
     const bool is_last = ranks->rank() + 1 == ranks->size();
@@ -104,9 +91,27 @@ TEST_P(FabricRanksTest, OneStatusForAll) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, FabricRanksTest, testing::Values(1, 2, 3, 8));
+TEST_P(RanksTest, KnobsThatDifferAreNamedOnAllRanks) {
+  OnRanks(GetParam(), [](Ranks* ranks) {
+    KnobList knobs = {{"bytes", 5}, {"slots", 7}};
+    EXPECT_TRUE(ranks->Agree(absl::OkStatus(), knobs, kPatience).ok());
+    const bool is_last = ranks->rank() > 0 && ranks->rank() + 1 == ranks->size();
+    if (is_last) knobs[1].second = 8;
+    const absl::Status status = ranks->Agree(absl::OkStatus(), knobs, kPatience);
+    if (is_last) knobs = {{"bytes", 5}, {"slots", 7}, {"of its own", 1}};
+    const absl::Status more = ranks->Agree(absl::OkStatus(), knobs, kPatience);
+    EXPECT_EQ(status.ok(), ranks->size() == 1);
+    EXPECT_EQ(more.ok(), ranks->size() == 1);
+    if (ranks->size() == 1) return;
+    EXPECT_EQ(status.message(), absl::StrCat("the ranks were given different slots: rank 0 has 7, ",
+                                             "rank ", ranks->size() - 1, " has 8"));
+    EXPECT_THAT(std::string(more.message()), HasSubstr("rank 0 has 0, rank"));
+  });
+}
 
-TEST(FabricRanksFaultTest, ARankThatDoesNotComeIsNamed) {
+INSTANTIATE_TEST_SUITE_P(Sizes, RanksTest, testing::Values(1, 2, 3, 8));
+
+TEST(RanksFaultTest, ARankThatDoesNotComeIsNamed) {
   OnRanks(3, [](Ranks* ranks) {
     if (ranks->rank() == 1) return;
     const absl::Status status = ranks->Barrier(absl::Seconds(2), Idle);
@@ -116,7 +121,7 @@ TEST(FabricRanksFaultTest, ARankThatDoesNotComeIsNamed) {
   });
 }
 
-TEST(FabricRanksFaultTest, AnErrorOfWhatGoesOnMeanwhileEndsTheWait) {
+TEST(RanksFaultTest, AnErrorOfWhatGoesOnMeanwhileEndsTheWait) {
   OnRanks(2, [](Ranks* ranks) {
     if (ranks->rank() == 1) return;
     const absl::Status status =
