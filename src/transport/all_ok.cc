@@ -1,12 +1,10 @@
-// All-gathers in which one rank's error becomes everybody's.
+// Exchanges in which one rank's error becomes everybody's.
 #include "transport/all_ok.h"
 
-#include <algorithm>
 #include <chrono>
 #include <thread>
 
-#include "tensor/check.h"
-#include "tensor/error_text.h"
+#include "absl/strings/str_cat.h"
 #include "transport/deadline.h"
 #include "transport/wire_status.h"
 
@@ -14,50 +12,44 @@ namespace sluice {
 namespace {
 
 using RankStatus = WireStatus<800>;
-static_assert(sizeof(RankStatus) + kMaxAgreedBytes <= Fabric::kMaxRecordBytes);
 
-absl::StatusOr<std::vector<std::byte>> Gather(Fabric* fabric, absl::Span<const std::byte> record,
-                                              absl::Duration timeout) {
-  if (absl::Status status = fabric->StartAllGather(record); !status.ok()) return status;
+// A byte says whether the record of a rank that is well follows, or the status of one that is not.
+constexpr char kRecord = 'r';
+constexpr char kStatus = 's';
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> GatherIfAllOk(Fabric* fabric, const absl::Status& status,
+                                                       absl::string_view record,
+                                                       absl::Duration timeout) {
+  const RankStatus own(status);
+  const absl::string_view own_bytes(reinterpret_cast<const char*>(&own), sizeof(own));
+  RecordExchange exchange(fabric);
+  absl::Status started =
+      exchange.Start(status.ok() ? absl::StrCat(std::string(1, kRecord), record)
+                                 : absl::StrCat(std::string(1, kStatus), own_bytes));
+  if (!started.ok()) return started;
   const Deadline deadline(timeout);
-  std::vector<std::byte> all;
+  std::vector<std::string> records;
   std::vector<int> missing;
-  for (;;) {
-    const absl::StatusOr<bool> done = fabric->PollAllGather(&all, &missing);
+  while (true) {
+    const absl::StatusOr<bool> done = exchange.Poll(&records, &missing);
     if (!done.ok()) return done.status();
-    if (*done) return all;
-    if (absl::Status status = fabric->CheckRanks(); !status.ok()) return status;
+    if (*done) break;
     if (deadline.Passed()) {
       return MakeError(absl::StatusCode::kDeadlineExceeded, RankInWords(fabric->rank()),
                        " has waited ", absl::FormatDuration(timeout), " for ", NamedRanks(missing));
     }
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
-}
-
-}  // namespace
-
-absl::StatusOr<std::vector<std::byte>> GatherIfAllOk(Fabric* fabric,
-                                                     absl::Span<const std::byte> record,
-                                                     const absl::Status& status,
-                                                     absl::Duration timeout) {
-  SLUICE_CHECK(record.size() <= kMaxAgreedBytes, "the record is too long to agree on");
-  const RankStatus own(status);
-  std::vector<std::byte> message(sizeof(own) + record.size());
-  std::memcpy(message.data(), &own, sizeof(own));
-  std::copy(record.begin(), record.end(), message.begin() + sizeof(own));
-  const absl::StatusOr<std::vector<std::byte>> all = Gather(fabric, message, timeout);
-  if (!all.ok()) return all.status();
-
-  std::vector<std::byte> records;
-  for (size_t rank = 0; rank < static_cast<size_t>(fabric->size()); ++rank) {
-    const std::byte* theirs = all->data() + rank * message.size();
+  for (size_t rank = 0; rank < records.size(); ++rank) {
     RankStatus outcome;
-    std::memcpy(&outcome, theirs, sizeof(outcome));
-    if (!outcome.ok()) {
-      return MakeError(outcome.code(), RankInWords(rank), ": ", outcome.ToStatus());
+    if (records[rank].size() == 1 + sizeof(outcome) && records[rank][0] == kStatus) {
+      std::memcpy(static_cast<void*>(&outcome), records[rank].data() + 1, sizeof(outcome));
+      return MakeError(outcome.code(), RankInWords(static_cast<int64_t>(rank)), ": ",
+                       outcome.ToStatus());
     }
-    records.insert(records.end(), theirs + sizeof(outcome), theirs + message.size());
+    records[rank].erase(0, 1);
   }
   return records;
 }

@@ -1,7 +1,6 @@
 // Transfers and streams with a receiver that polls and asks for nothing.
 #include "session/slow_receiver.h"
 
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -43,17 +42,13 @@ int64_t GrowthWhilePolled(const SlowReceiver& receiver, Session* session, int64_
 
 // A new directory, which rank 0 has made, and has told the others of.
 std::string DirectoryOfJob(const Rank& self) {
-  std::array<char, 1000> path = {};
+  std::string path =
+      (std::filesystem::temp_directory_path() / "sluice_slow_receiver_XXXXXX").string();
   absl::Status status;
-  if (self.rank == 0) {
-    const std::string name =
-        (std::filesystem::temp_directory_path() / "sluice_slow_receiver_XXXXXX").string();
-    name.copy(path.data(), path.size() - 1);
-    if (mkdtemp(path.data()) == nullptr) status = absl::ErrnoToStatus(errno, name);
-  }
-  const auto paths = ExchangeIfAllOk(self.fabric.get(), path, status, absl::Minutes(2));
+  if (self.rank == 0 && mkdtemp(path.data()) == nullptr) status = absl::ErrnoToStatus(errno, path);
+  const auto paths = GatherIfAllOk(self.fabric.get(), status, path, absl::Minutes(2));
   EXPECT_TRUE(paths.ok()) << paths.status();
-  return paths.ok() ? std::string(paths->front().data()) : std::string();
+  return paths.ok() ? paths->front() : std::string();
 }
 
 // Each item's bytes are its number.

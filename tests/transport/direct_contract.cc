@@ -16,18 +16,8 @@ constexpr size_t kAlignment = 16;
 
 // A DirectExchange over the fabric alone.
 auto ExchangeOver(Fabric* fabric) {
-  return [fabric](const absl::Status& status,
-                  const std::string& record) -> absl::StatusOr<std::vector<std::string>> {
-    const auto* const bytes = reinterpret_cast<const std::byte*>(record.data());
-    const absl::StatusOr<std::vector<std::byte>> all =
-        GatherIfAllOk(fabric, {bytes, record.size()}, status, absl::Minutes(2));
-    if (!all.ok()) return all.status();
-    std::vector<std::string> records;
-    for (size_t i = 0; i < static_cast<size_t>(fabric->size()); ++i) {
-      const auto* const first = reinterpret_cast<const char*>(all->data()) + i * record.size();
-      records.emplace_back(first, record.size());
-    }
-    return records;
+  return [fabric](const absl::Status& status, const std::string& record) {
+    return GatherIfAllOk(fabric, status, record, absl::Minutes(2));
   };
 }
 

@@ -62,7 +62,7 @@ class Rank {
   Rank(std::unique_ptr<Fabric> fabric, bool shares, Shared* shared)
       : fabric_(std::move(fabric)), shared_(shared) {
     const auto exchange = [this](const absl::Status& status, const std::string& record) {
-      return Exchange(status, record);
+      return GatherIfAllOk(fabric_.get(), status, record, absl::Minutes(2));
     };
     auto node = DirectNode::Connect(fabric_->rank(), fabric_->node_of_rank(), exchange,
                                     KernelCopies::kNever);
@@ -135,16 +135,6 @@ class Rank {
   }
 
  private:
-  absl::StatusOr<std::vector<std::string>> Exchange(const absl::Status& status,
-                                                    const std::string& record) {
-    const auto* const bytes = reinterpret_cast<const std::byte*>(record.data());
-    const absl::StatusOr<std::vector<std::byte>> all =
-        GatherIfAllOk(fabric_.get(), {bytes, record.size()}, status, absl::Minutes(2));
-    if (!all.ok()) return all.status();
-    const auto* const first = reinterpret_cast<const char*>(all->data());
-    return std::vector<std::string>{{first, record.size()}, {first + record.size(), record.size()}};
-  }
-
   const std::unique_ptr<Fabric> fabric_;
   Shared* const shared_;
   DirectLimit limit_;

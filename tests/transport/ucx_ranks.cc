@@ -1,13 +1,12 @@
 // Fabrics for tests of transports over UCX.
 #include "transport/ucx_ranks.h"
 
-#include <cstring>
-#include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
+#include "transport/all_ok.h"
 #include "transport/passing_fabric.h"
 #include "transport/thread_ranks.h"
 
@@ -38,40 +37,13 @@ class UcxTestFabric final : public PassingFabric {
   int opened_ = 0;
 };
 
-// Each rank's address, in a record of one length.
-absl::StatusOr<std::vector<std::string>> ExchangeAddresses(Fabric* control,
-                                                           const std::string& own) {
-  constexpr size_t kRecordBytes = Fabric::kMaxRecordBytes;
-  std::vector<std::byte> record(kRecordBytes);
-  const size_t bytes = own.size();
-  if (sizeof(bytes) + bytes > kRecordBytes) {
-    return absl::ResourceExhaustedError("the address is too long for this test");
-  }
-  std::memcpy(record.data(), &bytes, sizeof(bytes));
-  std::memcpy(record.data() + sizeof(bytes), own.data(), bytes);
-  if (absl::Status status = control->StartAllGather(record); !status.ok()) return status;
-  std::vector<std::byte> all;
-  while (true) {
-    const absl::StatusOr<bool> complete = control->PollAllGather(&all, nullptr);
-    if (!complete.ok()) return complete.status();
-    if (*complete) break;
-    std::this_thread::yield();
-  }
-  std::vector<std::string> addresses;
-  for (size_t at = 0; at < all.size(); at += kRecordBytes) {
-    size_t length = 0;
-    std::memcpy(&length, all.data() + at, sizeof(length));
-    addresses.emplace_back(reinterpret_cast<const char*>(all.data() + at + sizeof(length)), length);
-  }
-  return addresses;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Fabric>> MakeUcxTestFabric(std::unique_ptr<Fabric> control) {
   auto worker = UcxWorker::Create(UcxTcp::kIfNamed);
   if (!worker.ok()) return worker.status();
-  const auto addresses = ExchangeAddresses(control.get(), (*worker)->address());
+  const auto addresses =
+      GatherIfAllOk(control.get(), absl::OkStatus(), (*worker)->address(), absl::Minutes(2));
   if (!addresses.ok()) return addresses.status();
   if (absl::Status status = (*worker)->SetPeers(control->rank(), *addresses); !status.ok()) {
     return status;

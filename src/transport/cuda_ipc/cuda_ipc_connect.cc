@@ -97,7 +97,7 @@ absl::Status TryAll(int ordinal, size_t own, const std::vector<Probe>& probes) {
 
 // On all ranks, whatever came of it on one.
 absl::Status Agree(Fabric* fabric, const absl::Status& status, absl::Duration timeout) {
-  return GatherIfAllOk(fabric, {}, status, timeout).status();
+  return GatherIfAllOk(fabric, status, {}, timeout).status();
 }
 
 class CudaIpcMaker final : public TransportMaker {
