@@ -1,4 +1,5 @@
 // Halves that are gathered: whole on every rank, whoever has which.
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -8,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "oracle/random_layout.h"
 #include "oracle/sampled.h"
+#include "plan/connect/half_code.h"
 #include "session/connect/gather_halves.h"
 #include "session/world.h"
 
@@ -84,6 +86,27 @@ TEST(GatherHalvesTest, TooMuchIsRefusedOnAllRanks) {
     // The ranks are in step, and what just fits is taken.
     EXPECT_TRUE(GatherHalves(peers, absl::OkStatus(), half, 900).ok());
   });
+}
+
+// A rank that says it has more than there can be.
+TEST(GatherHalvesTest, WhatTheRanksSayMayNotAddUp) {
+  for (const uint64_t bytes : {uint64_t{1001}, uint64_t{1} << 63, ~uint64_t{0}}) {
+    WithPeers(3, [bytes](Peers* peers) {
+      if (peers->rank() > 0) {
+        const std::array<uint64_t, 3> label = {bytes, static_cast<uint64_t>(peers->rank())};
+        Proposal proposal;
+        proposal.call = "Connect";
+        proposal.values = {{"the format", kHalfFormat}};
+        proposal.payload.assign(reinterpret_cast<const char*>(label.data()), sizeof(label));
+        EXPECT_TRUE(peers->Agree(std::move(proposal)).ok());
+        return;
+      }
+      const auto refused = GatherHalves(peers, absl::OkStatus(), "half", 1000);
+      EXPECT_TRUE(absl::IsResourceExhausted(refused.status())) << refused.status();
+      EXPECT_THAT(std::string(refused.status().message()),
+                  HasSubstr("more than 1000 bytes: rank 1 alone has"));
+    });
+  }
 }
 
 TEST(GatherHalvesTest, OneRankWithoutAHalf) {

@@ -79,6 +79,38 @@ TEST(PeersTest, RecordsAreExchangedInTheOrderOfRanks) {
   });
 }
 
+// Up to what fits an agreement, and beyond.
+TEST(PeersTest, RecordsOfUnequalLengthsComeWhole) {
+  WithPeers(3, [](RankPeers* own) {
+    for (const size_t bytes : {0, 1099, 1100, 1101, 2200, 1 << 20}) {
+      const auto record = [bytes](int rank) {
+        return std::string(bytes / static_cast<size_t>(3 - rank), static_cast<char>('a' + rank));
+      };
+      const auto records = own->peers.Exchange(absl::OkStatus(), record(own->rank()), "Meet");
+      ASSERT_TRUE(records.ok()) << records.status();
+      EXPECT_THAT(*records, ElementsAre(record(0), record(1), record(2)));
+    }
+  });
+}
+
+TEST(PeersTest, ARankThatStopsInALongExchangeIsNamed) {
+  const auto body = [](RankPeers* own) {
+    absl::Status status;
+    if (own->rank() == 2) {
+      Proposal proposal;
+      proposal.call = "Meet";
+      EXPECT_TRUE(own->peers.Agree(proposal).ok());  // it says that its record does not fit
+    } else {
+      status = own->peers.Exchange(absl::OkStatus(), "short", "Meet").status();
+      EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+      EXPECT_THAT(std::string(status.message()), HasSubstr("rank 2 did not call Meet within 1s"));
+      EXPECT_EQ(own->peers.poison(), status);
+    }
+    own->meet();
+  };
+  WithPeers(3, body, absl::Seconds(1));
+}
+
 TEST(PeersTest, TheFirstFailureReachesAllAndStays) {
   WithPeers(3, [](RankPeers* own) {
     absl::Status expected =
@@ -183,10 +215,7 @@ TEST(ShareTextTest, AllRanksGetTheTextOfRankZero) {
     ASSERT_TRUE((*transport)->Reserve(4).ok());
     for (const std::string& text : {sent, std::string(), std::string("short")}) {
       std::string got = own->rank() == 0 ? text : "its own";
-      ASSERT_TRUE(PassText(&own->peers, transport->get(), &got, "Load").ok());
-      EXPECT_EQ(got, text);
-      got = own->rank() == 0 ? text : "its own";
-      ASSERT_TRUE(ShareText(&own->peers, absl::OkStatus(), transport->get(), &got, "Load").ok());
+      ASSERT_TRUE(ShareText(&own->peers, transport->get(), &got, "Load").ok());
       EXPECT_EQ(got, text);
     }
     own->meet();
@@ -204,7 +233,7 @@ TEST(ShareTextTest, WhoDoesNotTakePartIsNamed) {
           ASSERT_TRUE((*transport)->Reserve(4).ok());
           if (own->rank() == (stopped == 0 ? 1 : 0)) {
             std::string text = "text";
-            const absl::Status status = PassText(&own->peers, transport->get(), &text, "Load");
+            const absl::Status status = ShareText(&own->peers, transport->get(), &text, "Load");
             EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
             EXPECT_THAT(
                 std::string(status.message()),
@@ -215,24 +244,6 @@ TEST(ShareTextTest, WhoDoesNotTakePartIsNamed) {
         },
         absl::Seconds(1));
   }
-}
-
-TEST(ShareTextTest, ARankThatCannotTakePartIsNamedAndNothingCrosses) {
-  WithPeers(2, [](RankPeers* own) {
-    auto transport = own->peers.OpenTransport();
-    ASSERT_TRUE(transport.ok()) << transport.status();
-    std::string text = own->rank() == 0 ? "text" : "its own";
-    const absl::Status bad =
-        own->rank() == 1 ? absl::ResourceExhaustedError("no memory") : absl::OkStatus();
-    const absl::Status status = ShareText(&own->peers, bad, transport->get(), &text, "Load");
-    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("Load failed on rank 1: no memory"));
-    EXPECT_EQ(text, own->rank() == 0 ? "text" : "its own");
-    EXPECT_TRUE(ShareText(&own->peers, absl::OkStatus(), nullptr, &text, "Load").ok());
-    EXPECT_EQ(text, own->rank() == 0 ? "text" : "its own");
-    EXPECT_TRUE(own->peers.poison().ok());
-    own->meet();
-  });
 }
 
 TEST(TogetherTest, AllRanksEndOnceTheLastOneIsDone) {

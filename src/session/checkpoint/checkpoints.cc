@@ -114,7 +114,7 @@ absl::StatusOr<CheckpointCatalog> Checkpoints::ShareCatalog(
   }
   absl::Status status = WorkTogether(peers_, kLoadCall, options.timeout, std::move(find));
   if (!status.ok()) return status;
-  status = ShareText(peers_, absl::OkStatus(), transport, &text, kLoadCall);
+  status = ShareText(peers_, transport, &text, kLoadCall);
   if (!status.ok()) return status;
   return peers_->rank() == 0 ? std::move(found) : ParseCatalogText(text);
 }
@@ -239,7 +239,7 @@ absl::StatusOr<CheckpointStats> Checkpoints::SaveInto(CheckpointFiles* files,
   status = WorkTogether(peers_, kSaveCall, options.timeout, std::move(create));
   if (!status.ok()) return status;
   std::string text = JoinTexts(files->temporaries());
-  status = ShareText(peers_, absl::OkStatus(), transport->get(), &text, kSaveCall);
+  status = ShareText(peers_, transport->get(), &text, kSaveCall);
   if (!status.ok()) return status;
   absl::StatusOr<std::vector<std::string>> temporaries = SplitTexts(text);
   if (!temporaries.ok()) return temporaries.status();

@@ -1,21 +1,38 @@
-// Labels first, then pieces, a record of each rank per round.
+// Labels first, then parts. Ranks that have the same half each tell another part of it.
+#include "session/connect/gather_halves.h"
+
 #include <algorithm>
+#include <compare>
+#include <cstddef>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "plan/connect/half_code.h"
-#include "plan/connect/pieces.h"
 #include "plan/connect/texts.h"
-#include "session/connect/gather_halves.h"
 #include "tensor/error_text.h"
+#include "tensor/round.h"
 #include "tensor/stable_hash.h"
 
 namespace sluice {
 namespace {
 
 constexpr char kCall[] = "Connect";
-constexpr auto kPieceBytes = static_cast<int64_t>(Proposal::kMaxPayloadBytes);
+
+// What a rank says of its half before it sends it.
+struct HalfLabel {
+  uint64_t bytes = 0;
+  uint64_t hash[2] = {};
+
+  friend auto operator<=>(const HalfLabel&, const HalfLabel&) = default;
+};
+
+// Ranks that have the same half; ascending.
+struct Group {
+  HalfLabel label;
+  std::vector<int> ranks;
+};
 
 // Eight bytes at a time. Two hashes with different beginnings: halves that differ must not look
 // alike by chance.
@@ -57,43 +74,71 @@ absl::Status ExchangeLabels(Peers* peers, const absl::Status& own, const std::st
   return absl::OkStatus();
 }
 
+// By the first rank of each. `labels`: one per rank.
+absl::StatusOr<std::vector<Group>> GroupRanks(const std::vector<HalfLabel>& labels,
+                                              int64_t bytes_max) {
+  std::vector<Group> groups;
+  std::map<HalfLabel, size_t> known;
+  const auto most = static_cast<uint64_t>(bytes_max);
+  uint64_t bytes = 0;
+  for (size_t rank = 0; rank < labels.size(); ++rank) {
+    const auto [at, is_new] = known.try_emplace(labels[rank], groups.size());
+    if (is_new) {
+      groups.push_back({labels[rank], {}});
+      // What ranks say may not even add up.
+      bytes += std::min(labels[rank].bytes, most + 1 - bytes);
+    }
+    groups[at->second].ranks.push_back(static_cast<int>(rank));
+  }
+  if (bytes <= most) return groups;
+  const auto largest = std::max_element(
+      groups.begin(), groups.end(),
+      [](const Group& a, const Group& b) { return a.label.bytes < b.label.bytes; });
+  return MakeError(
+      absl::StatusCode::kResourceExhausted, "what the ranks say of their tensors is more than ",
+      bytes_max, " bytes: ", NamedRanks(largest->ranks, kFewRuns),
+      largest->ranks.size() == 1 ? " alone has " : " alone have ", largest->label.bytes);
+}
+
+// The part of its half that `rank`, which is in `group`, tells.
+std::string PartOf(const std::string& half, const Group& group, int rank) {
+  const auto index =
+      static_cast<size_t>(absl::c_lower_bound(group.ranks, rank) - group.ranks.begin());
+  const size_t bytes = CeilDiv(half.size(), group.ranks.size());
+  return half.substr(std::min(index * bytes, half.size()), bytes);
+}
+
 }  // namespace
 
 absl::StatusOr<GatheredHalves> GatherHalves(Peers* peers, const absl::Status& own,
                                             const std::string& half, int64_t bytes_max) {
   std::vector<HalfLabel> labels;
   if (absl::Status s = ExchangeLabels(peers, own, half, &labels); !s.ok()) return s;
-  const absl::StatusOr<PieceSchedule> schedule =
-      PieceSchedule::Make(labels, kPieceBytes, bytes_max);
-  if (!schedule.ok()) return schedule.status();
+  absl::StatusOr<std::vector<Group>> groups = GroupRanks(labels, bytes_max);
+  if (!groups.ok()) return groups.status();
   GatheredHalves gathered;
-  for (const PieceSchedule::Group& group : schedule->groups()) {
-    const bool is_own = absl::c_binary_search(group.ranks, peers->rank());
-    gathered.halves.push_back({is_own ? half : std::string(group.label.bytes, '\0'), group.ranks});
+  if (groups->size() == 1) {
+    gathered.halves.push_back({half, std::move(groups->front().ranks)});
+    return gathered;
   }
-  // A rank whose bytes are lost goes on, so that the ranks stay in step.
-  for (int64_t round = 0; round < schedule->rounds(); ++round) {
-    const PieceSchedule::Piece own_piece = schedule->PieceOf(peers->rank(), round);
-    const absl::StatusOr<std::vector<std::string>> pieces = peers->Exchange(
-        absl::OkStatus(), half.substr(own_piece.begin, own_piece.end - own_piece.begin), kCall);
-    if (!pieces.ok()) return pieces.status();
-    for (int rank = 0; rank < peers->size(); ++rank) {
-      const PieceSchedule::Piece piece = schedule->PieceOf(rank, round);
-      const std::string& bytes = (*pieces)[static_cast<size_t>(rank)];
-      if (bytes.size() == piece.end - piece.begin) {
-        bytes.copy(gathered.halves[piece.group].bytes.data() + piece.begin, bytes.size());
-      } else {
-        gathered.loss.Update(MakeError(absl::StatusCode::kDataLoss, "a piece of what ",
-                                       RankInWords(rank), " gives has ", bytes.size(),
-                                       " bytes, not ", piece.end - piece.begin));
-      }
+  std::string part;
+  for (const Group& group : *groups) {
+    if (absl::c_binary_search(group.ranks, peers->rank()))
+      part = PartOf(half, group, peers->rank());
+  }
+  absl::StatusOr<std::vector<std::string>> parts = peers->Exchange(absl::OkStatus(), part, kCall);
+  if (!parts.ok()) return parts.status();
+  for (Group& group : *groups) {
+    std::string whole;
+    for (const int rank : group.ranks) {
+      whole += std::exchange((*parts)[static_cast<size_t>(rank)], std::string());
     }
-  }
-  for (const GatheredHalf& each : gathered.halves) {
-    if (LabelOf(each.bytes) == labels[static_cast<size_t>(each.ranks.front())]) continue;
-    gathered.loss.Update(MakeError(absl::StatusCode::kDataLoss, "what ",
-                                   NamedRanks(each.ranks, kFewRuns),
-                                   " gave came here as something else"));
+    if (LabelOf(whole) != group.label) {
+      gathered.loss.Update(MakeError(absl::StatusCode::kDataLoss, "what ",
+                                     NamedRanks(group.ranks, kFewRuns),
+                                     " gave came here as something else"));
+    }
+    gathered.halves.push_back({std::move(whole), std::move(group.ranks)});
   }
   return gathered;
 }

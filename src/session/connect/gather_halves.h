@@ -23,10 +23,10 @@ struct GatheredHalves {
   absl::Status loss;
 };
 
-// Collective; waits for the other ranks. Takes one round in which ranks say which half they have.
-// Then all ranks that have the same half send different pieces of it, round by round. `own` that is
-// not OK: this rank has no half, so nobody gets any. Errors are the same on all ranks: those of
-// Peers::Agree; ResourceExhausted: the distinct halves have more than `bytes_max` bytes.
+// Collective; waits for the other ranks. First ranks say which half they have. Then those that have
+// the same half tell different parts of it. `own` that is not OK: this rank has no half, so nobody
+// gets any. Errors are the same on all ranks: those of Peers::Exchange; ResourceExhausted: the
+// distinct halves have more than `bytes_max` bytes.
 absl::StatusOr<GatheredHalves> GatherHalves(Peers* peers, const absl::Status& own,
                                             const std::string& half,
                                             int64_t bytes_max = kHalfBytesMax);

@@ -5,7 +5,10 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "tensor/error_text.h"
+#include "transport/deadline.h"
 
 namespace sluice {
 
@@ -85,12 +88,47 @@ absl::StatusOr<std::vector<std::string>> Peers::Exchange(const absl::Status& own
   Proposal proposal;
   proposal.call = call;
   proposal.status = own;
-  proposal.payload = record;
+  // One byte more: a payload without bytes says that the record does not fit.
+  if (record.size() < Proposal::kMaxPayloadBytes) proposal.payload = absl::StrCat("=", record);
   if (absl::Status status = Agree(std::move(proposal)); !status.ok()) return status;
   std::vector<std::string> records;
   records.reserve(static_cast<size_t>(size()));
-  for (int other = 0; other < size(); ++other) records.push_back(payload(other));
+  bool all_fit = true;
+  for (int other = 0; other < size(); ++other) {
+    const std::string payload = agreement_.payload(other);
+    all_fit = all_fit && !payload.empty();
+    if (all_fit) records.push_back(payload.substr(1));
+  }
+  if (all_fit) return records;
+  if (absl::Status s = ExchangeLong(record, call, &records); !s.ok()) return s;
   return records;
+}
+
+absl::Status Peers::ExchangeLong(const std::string& record, const char* call,
+                                 std::vector<std::string>* records) {
+  RecordExchange exchange(fabric_.get());
+  absl::Status status = exchange.Start(record);
+  Deadline deadline(timeout_);
+  Backoff backoff;
+  std::vector<int> missing;
+  for (int64_t gathers = 0; status.ok();) {
+    const absl::StatusOr<bool> done = exchange.Poll(records, &missing);
+    if (done.ok() && *done) return HearAlarm();
+    if (status = done.status(); !status.ok()) break;
+    if (absl::Status alarm = CheckAlarm(); !alarm.ok()) return alarm;
+    if (exchange.gathers() > gathers) {
+      gathers = exchange.gathers();
+      deadline = Deadline(timeout_);
+      backoff.Reset();
+    } else if (deadline.Passed()) {
+      return Poison(MakeError(absl::StatusCode::kDeadlineExceeded, NamedRanks(missing),
+                              " did not call ", call, " within ", absl::FormatDuration(timeout_)));
+    }
+    PauseFor(&backoff);
+  }
+  if (!exchange.out_of_step()) return status;
+  HearAlarm().IgnoreError();  // whoever has ended may have said why
+  return Poison(status);
 }
 
 absl::StatusOr<std::unique_ptr<Transport>> Peers::OpenTransport() {

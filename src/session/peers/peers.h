@@ -67,7 +67,8 @@ class Peers {
   absl::Status Agree(Proposal proposal);
   // That all ranks are well.
   absl::Status AgreeOn(const absl::Status& own, const char* call);
-  // All ranks' records, if all are well.
+  // All ranks' records, of any length, if all are well. ResourceExhausted, on all ranks, where they
+  // are too long together (RecordExchange); that does not poison.
   absl::StatusOr<std::vector<std::string>> Exchange(const absl::Status& own,
                                                     const std::string& record, const char* call);
   // What `other` brought to the last agreement.
@@ -118,6 +119,9 @@ class Peers {
 
  private:
   absl::Status TakePoison(const absl::Status& status);
+  // Of records whose ranks are all in `call`, so that none of them is late, only silent.
+  absl::Status ExchangeLong(const std::string& record, const char* call,
+                            std::vector<std::string>* records);
   // Asks ranks that are late; true once this one has waited long enough.
   bool IsWaitOver(StallClock* clock);
 

@@ -3,15 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
-#include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "session/base/backoff.h"
-#include "session/peers/agreement.h"
 #include "tensor/error_text.h"
 #include "transport/deadline.h"
 
@@ -49,17 +47,17 @@ absl::Status RunMessages(Peers* peers, Transport* transport, absl::Span<const Tr
   return absl::OkStatus();
 }
 
-// Of a length that all know.
-absl::Status PassBytes(Peers* peers, Transport* transport, int64_t bytes, std::string* text,
+// Of a length that all know. On other ranks than 0 the text grows as it comes.
+absl::Status PassBytes(Peers* peers, Transport* transport, size_t bytes, std::string* text,
                        const char* call) {
-  text->resize(static_cast<size_t>(bytes));
-  for (size_t begin = 0; begin < text->size(); begin += kTextMessageBytes) {
+  for (size_t begin = 0; begin < bytes; begin += kTextMessageBytes) {
     TransportOp op;
-    op.peer = 0;
+    op.bytes = std::min(kTextMessageBytes, bytes - begin);
+    if (peers->rank() != 0) text->resize(begin + op.bytes);
     op.data = reinterpret_cast<std::byte*>(text->data()) + begin;
-    op.bytes = std::min(kTextMessageBytes, text->size() - begin);
     std::vector<TransportOp> ops;
     if (peers->rank() != 0) {
+      op.peer = 0;
       op.kind = TransportOp::Kind::kReceive;
       ops.push_back(op);
     }
@@ -75,32 +73,15 @@ absl::Status PassBytes(Peers* peers, Transport* transport, int64_t bytes, std::s
 
 }  // namespace
 
-absl::Status PassText(Peers* peers, Transport* transport, std::string* text, const char* call) {
-  std::string length(sizeof(int64_t), '\0');
-  const int64_t own = static_cast<int64_t>(text->size());
-  if (peers->rank() == 0) std::memcpy(length.data(), &own, sizeof(own));
-  absl::Status status =
-      PassBytes(peers, transport, static_cast<int64_t>(length.size()), &length, call);
+absl::Status ShareText(Peers* peers, Transport* transport, std::string* text, const char* call) {
+  if (peers->size() == 1) return absl::OkStatus();
+  uint64_t bytes = text->size();
+  std::string length(reinterpret_cast<const char*>(&bytes), sizeof(bytes));
+  absl::Status status = PassBytes(peers, transport, length.size(), &length, call);
   if (!status.ok()) return status;
-  int64_t bytes = 0;
   std::memcpy(&bytes, length.data(), sizeof(bytes));
-  return PassBytes(peers, transport, bytes, text, call);
-}
-
-absl::Status ShareText(Peers* peers, const absl::Status& own, Transport* transport,
-                       std::string* text, const char* call) {
-  Proposal proposal;
-  proposal.call = call;
-  proposal.status = own;
-  proposal.payload = absl::StrCat(text->size());
-  if (absl::Status status = peers->Agree(std::move(proposal)); !status.ok()) return status;
-  if (transport == nullptr) return absl::OkStatus();
-  int64_t bytes = 0;
-  if (!absl::SimpleAtoi(peers->payload(0), &bytes)) {
-    return peers->Poison(
-        MakeError(absl::StatusCode::kInternal, call, ": ", RankInWords(0), " sent no length"));
-  }
-  return PassBytes(peers, transport, bytes, text, call);
+  if (peers->rank() != 0) text->clear();
+  return PassBytes(peers, transport, static_cast<size_t>(bytes), text, call);
 }
 
 }  // namespace sluice

@@ -10,14 +10,10 @@
 
 namespace sluice {
 
-// Passes rank 0's `text` on over `transport`, with its length. Collective. `call` names the call in
-// messages. Errors poison.
-absl::Status PassText(Peers* peers, Transport* transport, std::string* text, const char* call);
-
-// The same after an agreement: `own` is how this rank came to its part. A null `transport` passes
-// nothing on.
-absl::Status ShareText(Peers* peers, const absl::Status& own, Transport* transport,
-                       std::string* text, const char* call);
+// Passes rank 0's `text` on, with its length, over `transport`, which may be null for one rank
+// alone. It may be long, and others have none, so that an exchange would carry mostly nothing.
+// Collective. `call` names the call in messages. Errors poison.
+absl::Status ShareText(Peers* peers, Transport* transport, std::string* text, const char* call);
 
 }  // namespace sluice
 

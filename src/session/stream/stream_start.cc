@@ -2,7 +2,6 @@
 #include "session/stream/stream_start.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -16,7 +15,7 @@ namespace sluice {
 namespace {
 
 // Changes with the record: ranks of other builds are told apart.
-constexpr uint64_t kFormat = 0x53545245'414d0002;
+constexpr uint64_t kFormat = 0x53545245'414d0003;
 
 constexpr int64_t kAll = -1;  // the end of a selection without one
 
@@ -25,9 +24,7 @@ struct Record {
   int64_t first = 0;
   int64_t step = 1;
   int64_t end = kAll;
-  int64_t cursor_bytes = 0;
   uint64_t cursor_hash = 0;
-  std::array<char, kCursorBytes> cursor = {};
 };
 static_assert(sizeof(Record) <= Proposal::kMaxPayloadBytes);
 
@@ -81,10 +78,7 @@ std::string StreamRequestText(const StreamOptions& options) {
   record.end = options.selection.end.value_or(kAll);
   StableHash hash;
   hash.AddText(options.order.cursor);
-  record.cursor_bytes = static_cast<int64_t>(options.order.cursor.size());
   record.cursor_hash = hash.value();
-  const absl::string_view cursor = absl::string_view(options.order.cursor).substr(0, kCursorBytes);
-  std::copy(cursor.begin(), cursor.end(), record.cursor.begin());
   return std::string(reinterpret_cast<const char*>(&record), sizeof(record));
 }
 
@@ -92,7 +86,7 @@ absl::StatusOr<StreamRequest> ParseStreamRequest(absl::string_view text, int ran
   Record record;
   const bool whole = text.size() == sizeof(record);
   if (whole) std::memcpy(static_cast<void*>(&record), text.data(), sizeof(record));
-  if (!whole || record.format != kFormat || record.cursor_bytes < 0) {
+  if (!whole || record.format != kFormat) {
     return DisagreementError(RankInWords(rank),
                              " runs another build of Sluice: it asks for a stream in ",
                              "another form");
@@ -100,10 +94,7 @@ absl::StatusOr<StreamRequest> ParseStreamRequest(absl::string_view text, int ran
   StreamRequest request;
   request.selection = {record.first, record.step, absl::nullopt};
   if (record.end != kAll) request.selection.end = record.end;
-  request.cursor_bytes = record.cursor_bytes;
   request.cursor_hash = record.cursor_hash;
-  request.cursor.assign(record.cursor.data(),
-                        std::min(kCursorBytes, static_cast<size_t>(record.cursor_bytes)));
   return request;
 }
 

@@ -18,12 +18,10 @@ namespace sluice {
 // What a rank asks for: told to the others before anything of the stream is known.
 struct StreamRequest {
   Selection selection;
-  int64_t cursor_bytes = 0;
   uint64_t cursor_hash = 0;
-  std::string cursor;  // as much of it as is known
+  std::string cursor;  // empty until it is known
 };
-// The request of this rank, as it goes to the others, with the first kCursorBytes of its cursor.
-inline constexpr size_t kCursorBytes = 1000;
+// The request of this rank, as it goes to the others, without its cursor.
 std::string StreamRequestText(const StreamOptions& options);
 // FailedPrecondition if `rank`, which sent it, runs another build of Sluice.
 absl::StatusOr<StreamRequest> ParseStreamRequest(absl::string_view text, int rank);

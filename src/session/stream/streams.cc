@@ -77,7 +77,7 @@ absl::StatusOr<Streams::Meeting> Streams::Meet(const StreamOptions& options,
   if (!transport.ok()) return transport.status();
   meeting.transport = *std::move(transport);
   absl::Status status =
-      PassText(parts_.peers, meeting.transport.get(), &meeting.catalog_text, kCall);
+      ShareText(parts_.peers, meeting.transport.get(), &meeting.catalog_text, kCall);
   if (!status.ok()) return status;
   return meeting;
 }
@@ -101,36 +101,18 @@ absl::StatusOr<std::vector<StreamRequest>> Streams::GatherRequests(
     if (!request.ok()) return peers().Poison(request.status());
     requests.push_back(*std::move(request));
   }
-  if (absl::Status status = GatherCursors(options.order.cursor, &requests); !status.ok()) {
-    return status;
+  // Mostly all ranks pass the same cursor, the merged one.
+  const bool is_one = std::all_of(requests.begin(), requests.end(), [&](const auto& request) {
+    return request.cursor_hash == requests[0].cursor_hash;
+  });
+  if (is_one) {
+    for (StreamRequest& request : requests) request.cursor = options.order.cursor;
+    return requests;
   }
+  auto cursors = peers().Exchange(absl::OkStatus(), options.order.cursor, kCall);
+  if (!cursors.ok()) return cursors.status();
+  for (size_t r = 0; r < requests.size(); ++r) requests[r].cursor = std::move((*cursors)[r]);
   return requests;
-}
-
-// Ranks that pass the same cursor, the merged one, have it already. Others tell what did not fit
-// their requests, piece by piece.
-absl::Status Streams::GatherCursors(const std::string& own, std::vector<StreamRequest>* requests) {
-  bool equal = true;
-  size_t longest = 0;
-  for (const StreamRequest& request : *requests) {
-    equal = equal && request.cursor_bytes == (*requests)[0].cursor_bytes &&
-            request.cursor_hash == (*requests)[0].cursor_hash;
-    longest = std::max(longest, static_cast<size_t>(request.cursor_bytes));
-  }
-  if (equal) {
-    for (StreamRequest& request : *requests) request.cursor = own;
-    return absl::OkStatus();
-  }
-  for (size_t begin = kCursorBytes; begin < longest; begin += kCursorBytes) {
-    Proposal more;
-    more.call = kCall;
-    if (begin < own.size()) more.payload = own.substr(begin, kCursorBytes);
-    if (absl::Status status = peers().Agree(std::move(more)); !status.ok()) return status;
-    for (int other = 0; other < peers().size(); ++other) {
-      (*requests)[static_cast<size_t>(other)].cursor += peers().payload(other);
-    }
-  }
-  return absl::OkStatus();
 }
 
 // Tracks for this rank's slots, and for its consumer.

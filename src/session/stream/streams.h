@@ -70,7 +70,6 @@ class Streams final : private StreamDriver {
                                const absl::StatusOr<SourceAddress>& address);
   absl::StatusOr<std::vector<StreamRequest>> GatherRequests(
       const StreamOptions& options, const absl::StatusOr<SourceAddress>& address);
-  absl::Status GatherCursors(const std::string& own, std::vector<StreamRequest>* requests);
   // This rank's part, without a word to the others.
   absl::StatusOr<std::unique_ptr<StreamImpl>> Make(StreamOptions options,
                                                    const InjectedDelay& delay,
