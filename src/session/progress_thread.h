@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "session/base/fair_lock.h"
+#include "base/fair_lock.h"
 #include "session/base/run_id.h"
 #include "session/session_impl.h"
 

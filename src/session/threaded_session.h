@@ -6,7 +6,7 @@
 #include <mutex>
 #include <utility>
 
-#include "session/base/fair_lock.h"
+#include "base/fair_lock.h"
 #include "session/progress_thread.h"
 #include "session/session_impl.h"
 

@@ -1,5 +1,5 @@
 // The lock that nobody gets twice while another waits.
-#include "session/base/fair_lock.h"
+#include "base/fair_lock.h"
 
 #include <mutex>
 #include <thread>

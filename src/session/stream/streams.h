@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "session/base/fair_lock.h"
+#include "base/fair_lock.h"
 #include "session/base/idle_wait.h"
 #include "session/peers/peers.h"
 #include "session/peers/watch.h"

@@ -1,6 +1,6 @@
 // A lock that is taken in the order in which it was asked for.
-#ifndef SLUICE_SRC_SESSION_BASE_FAIR_LOCK_H_
-#define SLUICE_SRC_SESSION_BASE_FAIR_LOCK_H_
+#ifndef SLUICE_SRC_BASE_FAIR_LOCK_H_
+#define SLUICE_SRC_BASE_FAIR_LOCK_H_
 
 #include <condition_variable>
 #include <cstdint>
@@ -44,4 +44,4 @@ class FairLock {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_SESSION_BASE_FAIR_LOCK_H_
+#endif  // SLUICE_SRC_BASE_FAIR_LOCK_H_
