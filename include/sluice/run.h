@@ -89,6 +89,7 @@ class Run {
 
  private:
   friend class Session;
+  friend class SessionImpl;
   Run(Session* session, int64_t number) : session_(session), number_(number) {}
 
   Session* session_ = nullptr;

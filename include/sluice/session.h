@@ -24,12 +24,7 @@
 
 namespace sluice {
 
-class Stream;
-struct CheckpointOptions;
-struct CheckpointStats;
-struct CheckpointTensor;
-struct InjectedDelay;
-struct StreamOptions;
+class SessionImpl;
 
 // Where a limit is wanted that never holds anything up.
 inline constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
@@ -171,29 +166,31 @@ class Session {
   // all ranks if one of them wants a progress thread that its fabric does not allow.
   static absl::StatusOr<std::unique_ptr<Session>> Create(std::unique_ptr<Fabric> fabric,
                                                          const SessionOptions& options);
-  virtual ~Session() = default;
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
-  virtual int rank() const = 0;
-  virtual int size() const = 0;
-  virtual const SessionOptions& options() const = 0;
+  int rank() const;
+  int size() const;
+  const SessionOptions& options() const;
   // Slots that the budget comes to; 0 if it sets no limit.
-  virtual int64_t slots() const = 0;
+  int64_t slots() const;
   // The most bytes that a bucket may have: of a slot.
-  virtual int64_t slot_bytes() const = 0;
+  int64_t slot_bytes() const;
 
   // Collective; blocks until all ranks have compared their plans. Plans this rank's part. On bad
   // input every rank gets an error, nothing is kept, and the session stays usable: InvalidArgument
   // (what is wrong with the spec), FailedPrecondition (ranks disagree: which, on what),
   // DeadlineExceeded (ranks that did not call: SessionOptions::patience; this one poisons the
   // session). No run may be in flight. The transfer lives until Drop, or as long as the session.
-  virtual absl::StatusOr<Transfer*> Compile(const TransferSpec& spec) = 0;
+  absl::StatusOr<Transfer*> Compile(const TransferSpec& spec);
 
   // Collective; blocks until all ranks have called. Ends the transfer; all ranks drop the same one.
   // The transfer's plan and memory for its runs are given back, and `transfer` may not be used any
   // more. Staging stays, for transfers to come: without a budget it is what the channels of all
   // transfers that were there at once can fill. Errors are those of Compile: InvalidArgument if the
   // transfer is not this session's, FailedPrecondition if a run is in flight.
-  virtual absl::Status Drop(Transfer* transfer) = 0;
+  absl::Status Drop(Transfer* transfer);
 
   // Collective; does not block. Begins a run that carries `src` into `dst`. Each is one view per
   // tensor of the spec. `src` is ignored where this rank is not in the source mesh, `dst` where it
@@ -213,7 +210,7 @@ class Session {
   bool PollEvent(Event* event);
 
   // Makes progress without blocking. Returns the poisoning error once there is one.
-  virtual absl::Status Poll() = 0;
+  absl::Status Poll();
 
   // Collective; blocks until all ranks have called, each for as much as it needs, or 0. Host memory
   // for tensors, zero and page-aligned. The ranks of this node copy to and from it faster than to
@@ -223,7 +220,7 @@ class Session {
   // sessions. ResourceExhausted, on all ranks, if one of them cannot have it, or a node's ranks ask
   // for more than the node has left; InvalidArgument if `bytes` is negative. No run may be in
   // flight.
-  virtual absl::StatusOr<std::shared_ptr<std::byte>> AllocateShared(int64_t bytes) = 0;
+  absl::StatusOr<std::shared_ptr<std::byte>> AllocateShared(int64_t bytes);
 
   // Ends the session. OK: no memory is in use any more. No stream can be opened afterwards.
   // FailedPrecondition: a run is in flight, or a stream is open.
@@ -231,41 +228,24 @@ class Session {
   // that live poll, or have a progress thread. DeadlineExceeded after the timeout: a rank stays
   // silent with which something is under way.
   // The progress thread ends, unless a run is in flight.
-  virtual absl::Status Close() = 0;
+  absl::Status Close();
 
   // What has been recorded. Null: trace_events is 0, or this is a forked child of a process whose
   // session has a progress thread.
-  virtual TraceLog* trace() = 0;
+  TraceLog* trace();
 
   // The same as long as the session lives. Thread: any.
-  virtual SessionReport Report() const = 0;
+  SessionReport Report() const;
 
   // Zeros in such a child.
-  virtual SessionCounters counters() const = 0;
-  virtual void ResetCounters() = 0;
+  SessionCounters counters() const;
+  void ResetCounters();
 
  private:
-  // What Run's calls and the functions of stream.h, checkpoint.h and testing.h are made of. Numbers
-  // of runs count from 1.
-  friend class Run;
-  friend class SessionDoor;
-  virtual absl::StatusOr<int64_t> StartRun(Transfer* transfer, absl::Span<const TensorView> src,
-                                           absl::Span<const TensorView> dst,
-                                           const StartOptions& options) = 0;
-  virtual absl::Status SupplyRun(int64_t run, int tensor, const TensorView& dst) = 0;
-  virtual absl::Status CancelRun(int64_t run) = 0;
-  virtual absl::StatusOr<bool> WaitForRun(int64_t run, absl::Duration limit) = 0;
-  virtual bool IsRunDone(int64_t run) const = 0;
-  // `run`: the number of the event's run, which the event itself does not name.
-  virtual bool TakeEvent(Event* event, int64_t* run) = 0;
-  virtual absl::StatusOr<std::unique_ptr<Stream>> OpenStream(const StreamOptions& options,
-                                                             const InjectedDelay& delay) = 0;
-  virtual absl::StatusOr<CheckpointStats> LoadCheckpoint(const std::string& uri,
-                                                         absl::Span<const CheckpointTensor> tensors,
-                                                         const CheckpointOptions& options) = 0;
-  virtual absl::StatusOr<CheckpointStats> SaveCheckpoint(const std::string& directory,
-                                                         absl::Span<const CheckpointTensor> tensors,
-                                                         const CheckpointOptions& options) = 0;
+  friend class SessionImpl;
+  explicit Session(std::unique_ptr<SessionImpl> impl);
+
+  const std::unique_ptr<SessionImpl> impl_;
 };
 
 }  // namespace sluice

@@ -42,6 +42,11 @@ class FairLock {
   uint64_t turn_ = 0;  // whose turn it is
 };
 
+// Holds `lock` until the end of the result. Null: there is nobody to share with.
+inline std::unique_lock<FairLock> Hold(FairLock* lock) {
+  return lock == nullptr ? std::unique_lock<FairLock>() : std::unique_lock<FairLock>(*lock);
+}
+
 }  // namespace sluice
 
 #endif  // SLUICE_SRC_BASE_FAIR_LOCK_H_

@@ -3,8 +3,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "session/connect/bound_tensors.h"
-#include "session/connect/call_door.h"
 #include "session/connect/join_halves.h"
+#include "session/session_impl.h"
 #include "sluice/connect.h"
 #include "sluice/session.h"
 
@@ -13,15 +13,15 @@ namespace {
 
 class ConnectionImpl final : public Connection {
  public:
-  ConnectionImpl(Session* session, CallDoor* door, Transfer* transfer, BoundTensors bound)
-      : session_(session), door_(door), transfer_(transfer), bound_(std::move(bound)) {}
+  ConnectionImpl(Session* session, Transfer* transfer, BoundTensors bound)
+      : session_(session), transfer_(transfer), bound_(std::move(bound)) {}
 
   Transfer* transfer() const override { return transfer_; }
 
   absl::StatusOr<sluice::Run> Start(const StartOptions& options) override {
     if (absl::Status status = CheckThere(); !status.ok()) return status;
-    door_->NameViews(bound_.binding());
-    return session_->Start(transfer_, bound_.src(), bound_.dst(), options);
+    return SessionImpl::Start(session_, transfer_, bound_.src(), bound_.dst(), bound_.binding(),
+                              options);
   }
 
   absl::StatusOr<sluice::Run> Run(int64_t version, const StartOptions& options) override {
@@ -40,9 +40,9 @@ class ConnectionImpl final : public Connection {
   absl::Status Rebind(absl::Span<const NamedView> sources,
                       absl::Span<const NamedView> targets) override {
     if (absl::Status status = CheckThere(); !status.ok()) return status;
-    const absl::StatusOr<MemoryRules> rules = door_->CurrentMemoryRules();
-    if (!rules.ok()) return rules.status();
-    return bound_.Rebind(sources, targets, *rules);
+    SessionImpl* const impl = SessionImpl::Of(session_);
+    return impl->Use(
+        [&] { return bound_.Rebind(sources, targets, impl->transfers()->MemoryRulesNow()); });
   }
 
   absl::Status Drop() override {
@@ -59,7 +59,6 @@ class ConnectionImpl final : public Connection {
   }
 
   Session* const session_;
-  CallDoor* const door_;  // of the session
   Transfer* transfer_;
   BoundTensors bound_;
   absl::optional<int64_t> version_;
@@ -69,20 +68,16 @@ class ConnectionImpl final : public Connection {
 
 absl::StatusOr<std::unique_ptr<Connection>> Connect(Session* session, const ConnectSpec& own) {
   if (session == nullptr) return absl::InvalidArgumentError("no session");
-  auto* const door = dynamic_cast<CallDoor*>(session);
-  if (door == nullptr) {
-    return absl::InvalidArgumentError("Connect takes sessions that Session::Create has made");
-  }
+  SessionImpl* const impl = SessionImpl::Of(session);
   Match match;
   BoundTensors bound;
-  const absl::Status joined =
-      door->MakeCall("Connect", [&](Peers* peers, const MemoryRules& rules) {
-        return JoinHalves(peers, rules, own, &match, &bound);
-      });
+  const absl::Status joined = impl->CallAll("Connect", [&] {
+    return JoinHalves(impl->peers(), impl->transfers()->MemoryRulesNow(), own, &match, &bound);
+  });
   if (!joined.ok()) return joined;
   const absl::StatusOr<Transfer*> transfer = session->Compile(match.spec);
   if (!transfer.ok()) return transfer.status();
-  return std::make_unique<ConnectionImpl>(session, door, *transfer, std::move(bound));
+  return std::make_unique<ConnectionImpl>(session, *transfer, std::move(bound));
 }
 
 }  // namespace sluice

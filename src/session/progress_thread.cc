@@ -60,7 +60,7 @@ void ProgressThread::Join() {
     const std::lock_guard<FairLock> lock(*lock_);
     stopping_ = true;
   }
-  Wake();
+  session_->idle_wait()->Wake();
   thread_.join();
 }
 

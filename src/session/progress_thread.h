@@ -30,9 +30,6 @@ class ProgressThread {
   // ResourceExhausted if the system has no thread left.
   absl::Status Start();
 
-  // There is something new to look at. Without the lock.
-  void Wake() { session_->idle_wait()->Wake(); }
-
   // Sleeps until the run is done or the thread has ended. False if neither has come within `limit`.
   // Without the lock.
   bool SleepUntilDone(RunId run, absl::Duration limit);

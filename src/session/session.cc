@@ -1,8 +1,15 @@
-// Calls that name a run, and the functions beside Session: each passes on to a session.
-#include "absl/status/status.h"
-#include "session/session_door.h"
+// The calls of users: of Session, of runs by their numbers, and the functions beside Session.
+#include "sluice/session.h"
+
+#include <string>
+#include <utility>
+
+#include "session/run_transport.h"
 #include "session/session_impl.h"
+#include "sluice/checkpoint.h"
 #include "sluice/run.h"
+#include "sluice/stream.h"
+#include "sluice/testing.h"
 
 namespace sluice {
 namespace {
@@ -13,45 +20,95 @@ absl::Status NoSession() { return absl::InvalidArgumentError("no session"); }
 
 }  // namespace
 
+Session::Session(std::unique_ptr<SessionImpl> impl) : impl_(std::move(impl)) {}
+
+Session::~Session() = default;
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Create(std::unique_ptr<Fabric> fabric,
+                                                         const SessionOptions& options) {
+  return SessionImpl::Create(std::move(fabric), options, PlanKind::kRelay);
+}
+
+absl::StatusOr<std::unique_ptr<Session>> CreateNaiveSession(std::unique_ptr<Fabric> fabric,
+                                                            const SessionOptions& options) {
+  return SessionImpl::Create(std::move(fabric), options, PlanKind::kNaive);
+}
+
+int Session::rank() const { return impl_->peers()->rank(); }
+
+int Session::size() const { return impl_->peers()->size(); }
+
+const SessionOptions& Session::options() const { return impl_->options(); }
+
+int64_t Session::slots() const { return impl_->budget().slots; }
+
+int64_t Session::slot_bytes() const { return impl_->budget().slot_bytes; }
+
+SessionReport Session::Report() const { return impl_->report(); }
+
+// ---- Transfers and runs.
+
+absl::StatusOr<Transfer*> Session::Compile(const TransferSpec& spec) {
+  return impl_->CallAll("Compile", [&]() -> absl::StatusOr<Transfer*> {
+    if (absl::Status status = impl_->FinishDeviceWork(); !status.ok()) return status;
+    return impl_->transfers()->Compile(spec);
+  });
+}
+
+absl::Status Session::Drop(Transfer* transfer) {
+  return impl_->CallAll("Drop", [&]() -> absl::Status {
+    if (absl::Status status = impl_->FinishDeviceWork(); !status.ok()) return status;
+    return impl_->transfers()->Drop(transfer);
+  });
+}
+
 absl::StatusOr<Run> Session::Start(Transfer* transfer, absl::Span<const TensorView> src,
                                    absl::Span<const TensorView> dst, const StartOptions& options) {
-  const absl::StatusOr<int64_t> run = StartRun(transfer, src, dst, options);
-  if (!run.ok()) return run.status();
-  return Run(this, *run);
+  return SessionImpl::Start(this, transfer, src, dst, /*binding=*/0, options);
 }
 
 bool Session::PollEvent(Event* event) {
-  int64_t run = 0;
-  if (!TakeEvent(event, &run)) return false;
+  if (impl_->fork_guard().InChild()) return false;
+  const auto lock = impl_->Lock();
+  RunId run = 0;
+  if (!impl_->transfers()->PollEvent(event, &run)) return false;
   event->run = Run(this, run);
   return true;
+}
+
+absl::Status Session::Poll() {
+  return impl_->Use([&] { return impl_->Poll(); });
 }
 
 absl::Status Run::Wait() const { return WaitFor(absl::InfiniteDuration()).status(); }
 
 absl::StatusOr<bool> Run::WaitFor(absl::Duration limit) const {
   if (session_ == nullptr) return NoRun();
-  return session_->WaitForRun(number_, limit);
+  return SessionImpl::Of(session_)->WaitForRun(number_, limit);
 }
 
-bool Run::IsDone() const { return session_ == nullptr || session_->IsRunDone(number_); }
+bool Run::IsDone() const {
+  return session_ == nullptr || SessionImpl::Of(session_)->IsRunDone(number_);
+}
 
 absl::Status Run::Supply(int tensor, const TensorView& dst) const {
-  return session_ == nullptr ? NoRun() : session_->SupplyRun(number_, tensor, dst);
+  if (session_ == nullptr) return NoRun();
+  SessionImpl* const impl = SessionImpl::Of(session_);
+  return impl->UseRuns([&] { return impl->transfers()->Supply(number_, tensor, dst); });
 }
 
 absl::Status Run::Cancel() const {
-  return session_ == nullptr ? NoRun() : session_->CancelRun(number_);
+  if (session_ == nullptr) return NoRun();
+  SessionImpl* const impl = SessionImpl::Of(session_);
+  return impl->UseRuns([&] { return impl->transfers()->Cancel(number_); });
 }
 
-absl::StatusOr<std::unique_ptr<Session>> Session::Create(std::unique_ptr<Fabric> fabric,
-                                                         const SessionOptions& options) {
-  return CreateSession(std::move(fabric), options, PlanKind::kRelay);
-}
+// ---- Memory, streams, checkpoints.
 
-absl::StatusOr<std::unique_ptr<Session>> CreateNaiveSession(std::unique_ptr<Fabric> fabric,
-                                                            const SessionOptions& options) {
-  return CreateSession(std::move(fabric), options, PlanKind::kNaive);
+absl::StatusOr<std::shared_ptr<std::byte>> Session::AllocateShared(int64_t bytes) {
+  return impl_->CallAll("AllocateShared", [&] {
+    return AllocateSharedMemory(impl_->peers(), impl_->direct(), bytes);
+  });
 }
 
 absl::StatusOr<std::unique_ptr<Stream>> OpenStream(Session* session, const StreamOptions& options) {
@@ -62,21 +119,47 @@ absl::StatusOr<std::unique_ptr<Stream>> OpenDelayedStream(Session* session,
                                                           const StreamOptions& options,
                                                           const InjectedDelay& delay) {
   if (session == nullptr) return NoSession();
-  return SessionDoor::Open(session, options, delay);
+  return SessionImpl::Of(session)->OpenStream(options, delay);
 }
 
 absl::StatusOr<CheckpointStats> LoadCheckpoint(Session* session, const std::string& uri,
                                                absl::Span<const CheckpointTensor> tensors,
                                                const CheckpointOptions& options) {
   if (session == nullptr) return NoSession();
-  return SessionDoor::Load(session, uri, tensors, options);
+  SessionImpl* const impl = SessionImpl::Of(session);
+  return impl->CallAll("LoadCheckpoint", [&] {
+    const MemoryRules rules = impl->transfers()->MemoryRulesNow();
+    return impl->checkpoints()->Load(uri, tensors, options, rules);
+  });
 }
 
 absl::StatusOr<CheckpointStats> SaveCheckpoint(Session* session, const std::string& directory,
                                                absl::Span<const CheckpointTensor> tensors,
                                                const CheckpointOptions& options) {
   if (session == nullptr) return NoSession();
-  return SessionDoor::Save(session, directory, tensors, options);
+  SessionImpl* const impl = SessionImpl::Of(session);
+  return impl->CallAll("SaveCheckpoint", [&] {
+    const MemoryRules rules = impl->transfers()->MemoryRulesNow();
+    return impl->checkpoints()->Save(directory, tensors, options, rules);
+  });
 }
+
+// ---- What a session has recorded, and its end.
+
+TraceLog* Session::trace() { return impl_->has_lost_thread() ? nullptr : impl_->trace(); }
+
+SessionCounters Session::counters() const {
+  if (impl_->has_lost_thread()) return {};
+  const auto lock = impl_->Lock();
+  return impl_->transfers()->counters();
+}
+
+void Session::ResetCounters() {
+  if (impl_->has_lost_thread()) return;
+  const auto lock = impl_->Lock();
+  impl_->transfers()->ResetCounters();
+}
+
+absl::Status Session::Close() { return impl_->Close(); }
 
 }  // namespace sluice

@@ -1,4 +1,6 @@
-// The calls of users, and one round of progress.
+// How a session begins, one round of its progress, and its end.
+#include "session/session_impl.h"
+
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -10,10 +12,9 @@
 #include "session/base/backoff.h"
 #include "session/base/open_device.h"
 #include "session/limits.h"
+#include "session/progress_thread.h"
 #include "session/run_transport.h"
-#include "session/session_impl.h"
 #include "session/session_report.h"
-#include "session/threaded_session.h"
 #include "tensor/error_text.h"
 #include "tensor/stable_hash.h"
 #include "transport/deadline.h"
@@ -58,15 +59,20 @@ SessionImpl::SessionImpl(std::unique_ptr<Fabric> fabric, const SessionOptions& o
                          PlanKind kind)
     : options_(options),
       kind_(kind),
+      lock_(options.progress_thread ? std::make_unique<FairLock>() : nullptr),
       peers_(std::move(fabric), TimeoutOfPeers(options), this, options.patience),
-      trace_(options.trace_events > 0 ? std::make_unique<JoinedTraceLog>(rank()) : nullptr),
-      max_in_flight_(MaxInFlightOf(options, size())),
+      trace_(options.trace_events > 0 ? std::make_unique<JoinedTraceLog>(peers_.rank(), lock_.get())
+                                      : nullptr),
+      max_in_flight_(MaxInFlightOf(options, peers_.size())),
       streams_({.peers = &peers_,
                 .options = &options_,
                 .trace = trace_.get(),
                 .idle_wait = &idle_wait_,
+                .lock = lock_.get(),
                 .pump = [this] { return Pump(); }}),
       checkpoints_(&peers_, &options_) {}
+
+SessionImpl::~SessionImpl() = default;
 
 absl::Status SessionImpl::Open() {
   const absl::StatusOr<Budget> budget = ResolveBudget(options_);
@@ -94,7 +100,11 @@ absl::Status SessionImpl::Open() {
   if (!cache_bytes.ok()) return cache_bytes.status();
   budget_ = *budget;
   cache_bytes_ = *cache_bytes;
-  return OpenTransfers(*std::move(device));
+  if (absl::Status status = OpenTransfers(*std::move(device)); !status.ok()) return status;
+  if (lock_ == nullptr) return absl::OkStatus();
+  thread_ = std::make_unique<ProgressThread>(this, lock_.get());
+  absl::Status started = thread_->Start();
+  return started.ok() ? started : Poison(started);
 }
 
 absl::Status SessionImpl::OpenTransfers(std::unique_ptr<Device> device) {
@@ -133,7 +143,7 @@ PlanOptions SessionImpl::PlanOptionsNow() const {
 // All ranks have to plan alike, also where their hosts are not.
 absl::StatusOr<int64_t> SessionImpl::SmallestCacheShare() {
   int64_t smallest = std::numeric_limits<int64_t>::max();
-  for (int other = 0; other < size(); ++other) {
+  for (int other = 0; other < peers_.size(); ++other) {
     int64_t share = 0;
     if (!absl::SimpleAtoi(peers_.payload(other), &share)) {
       return Poison(DisagreementError(
@@ -144,49 +154,26 @@ absl::StatusOr<int64_t> SessionImpl::SmallestCacheShare() {
   return smallest;
 }
 
-// ---- Transfers and runs.
+// ---- Calls.
 
-absl::StatusOr<Transfer*> SessionImpl::Compile(const TransferSpec& spec) {
-  const Peers::CallScope scope(&peers_, "Compile");
-  if (absl::Status status = BeginCall("Compile"); !status.ok()) return status;
-  if (absl::Status status = FinishDeviceWork(); !status.ok()) return status;
-  return transfers_->Compile(spec);
-}
-
-absl::Status SessionImpl::Drop(Transfer* transfer) {
-  const Peers::CallScope scope(&peers_, "Drop");
-  if (absl::Status status = BeginCall("Drop"); !status.ok()) return status;
-  if (absl::Status status = FinishDeviceWork(); !status.ok()) return status;
-  return transfers_->Drop(transfer);
-}
-
-absl::StatusOr<RunId> SessionImpl::StartRun(Transfer* transfer, absl::Span<const TensorView> src,
-                                            absl::Span<const TensorView> dst,
-                                            const StartOptions& options) {
-  const int64_t binding = std::exchange(binding_, 0);
-  if (absl::Status status = CheckUsable(); !status.ok()) return status;
-  return transfers_->Start(transfer, src, dst, binding, options);
-}
-
-absl::Status SessionImpl::SupplyRun(RunId id, int tensor, const TensorView& dst) {
-  if (absl::Status status = CheckUsable(); !status.ok()) return status;
-  return transfers_->Supply(id, tensor, dst);
-}
-
-absl::Status SessionImpl::CancelRun(RunId id) {
-  if (absl::Status status = CheckUsable(); !status.ok()) return status;
-  return transfers_->Cancel(id);
-}
-
-bool SessionImpl::TakeEvent(Event* event, RunId* run) {
-  return !fork_guard_.InChild() && transfers_->PollEvent(event, run);
+absl::StatusOr<Run> SessionImpl::Start(Session* session, Transfer* transfer,
+                                       absl::Span<const TensorView> src,
+                                       absl::Span<const TensorView> dst, int64_t binding,
+                                       const StartOptions& options) {
+  SessionImpl* const impl = Of(session);
+  const absl::StatusOr<RunId> run =
+      impl->UseRuns([&] { return impl->transfers_->Start(transfer, src, dst, binding, options); });
+  if (!run.ok()) return run.status();
+  return Run(session, *run);
 }
 
 absl::StatusOr<bool> SessionImpl::WaitForRun(RunId run, absl::Duration limit) {
-  if (absl::Status status = fork_guard_.Check(); !status.ok()) return status;
-  if (absl::Status status = CheckRun(run); !status.ok()) return status;
-  const RunHistory& history = transfers_->history();
   const Deadline deadline(limit);
+  const absl::Status known = Use([&] { return transfers_->history().Check(run); });
+  if (!known.ok()) return known;
+  if (thread_ != nullptr && !thread_->SleepUntilDone(run, limit)) return false;
+  const std::unique_lock<FairLock> lock = Lock();
+  const RunHistory& history = transfers_->history();
   for (bool first = true;; first = false) {
     // A run that this rank has finished stays finished, whatever happened afterwards. But the other
     // ranks need this one for a Cancel of it.
@@ -207,60 +194,17 @@ absl::StatusOr<bool> SessionImpl::WaitForRun(RunId run, absl::Duration limit) {
   }
 }
 
-// ---- Streams, checkpoints, memory.
-
 absl::StatusOr<std::unique_ptr<Stream>> SessionImpl::OpenStream(const StreamOptions& options,
                                                                 const InjectedDelay& delay) {
-  const Peers::CallScope scope(&peers_, "OpenStream");
   if (is_closed_) return absl::FailedPreconditionError("OpenStream after Close");
-  if (absl::Status status = BeginCall("OpenStream"); !status.ok()) return status;
-  return streams_.Open(options, delay);
-}
-
-absl::StatusOr<CheckpointStats> SessionImpl::LoadCheckpoint(
-    const std::string& uri, absl::Span<const CheckpointTensor> tensors,
-    const CheckpointOptions& options) {
-  const Peers::CallScope scope(&peers_, "LoadCheckpoint");
-  if (absl::Status status = BeginCall("LoadCheckpoint"); !status.ok()) return status;
-  return checkpoints_.Load(uri, tensors, options, transfers_->MemoryRulesNow());
-}
-
-absl::StatusOr<CheckpointStats> SessionImpl::SaveCheckpoint(
-    const std::string& directory, absl::Span<const CheckpointTensor> tensors,
-    const CheckpointOptions& options) {
-  const Peers::CallScope scope(&peers_, "SaveCheckpoint");
-  if (absl::Status status = BeginCall("SaveCheckpoint"); !status.ok()) return status;
-  return checkpoints_.Save(directory, tensors, options, transfers_->MemoryRulesNow());
-}
-
-absl::StatusOr<std::shared_ptr<std::byte>> SessionImpl::AllocateShared(int64_t bytes) {
-  const Peers::CallScope scope(&peers_, "AllocateShared");
-  if (absl::Status status = BeginCall("AllocateShared"); !status.ok()) return status;
-  return AllocateSharedMemory(&peers_, direct_, bytes);
-}
-
-// ---- Other calls.
-
-absl::Status SessionImpl::MakeCall(absl::string_view call, Work work) {
-  const Peers::CallScope scope(&peers_, call);
-  if (absl::Status status = BeginCall(call); !status.ok()) return status;
-  return work(&peers_, transfers_->MemoryRulesNow());
-}
-
-absl::StatusOr<MemoryRules> SessionImpl::CurrentMemoryRules() const {
-  if (absl::Status status = fork_guard_.Check(); !status.ok()) return status;
-  return transfers_->MemoryRulesNow();
+  auto stream = CallAll("OpenStream", [&] { return streams_.Open(options, delay); });
+  WakeThread();
+  return stream;
 }
 
 // ---- Progress.
 
-absl::Status SessionImpl::CheckUsable() const {
-  if (absl::Status status = fork_guard_.Check(); !status.ok()) return status;
-  return peers_.poison();
-}
-
 absl::Status SessionImpl::BeginCall(absl::string_view call) {
-  if (absl::Status status = fork_guard_.Check(); !status.ok()) return status;
   absl::Status status = AdvanceWhile([this] { return transfers_->HasCollectives(); });
   return status.ok() ? transfers_->CheckIdle(call) : status;
 }
@@ -285,7 +229,7 @@ absl::Status SessionImpl::FinishDeviceWork() {
   while (!is_poisoned() && transfers_->is_device_busy()) {
     if (deadline.Passed()) {
       return Poison(MakeError(absl::StatusCode::kDeadlineExceeded, "the device of ",
-                              RankInWords(rank()),
+                              RankInWords(peers_.rank()),
                               " is still at work for runs that have ended after ",
                               absl::FormatDuration(options_.timeout)));
     }
@@ -296,7 +240,6 @@ absl::Status SessionImpl::FinishDeviceWork() {
 }
 
 absl::Status SessionImpl::Poll() {
-  if (absl::Status status = fork_guard_.Check(); !status.ok()) return status;
   if (!is_poisoned()) return Advance().status();
   Settle();
   return peers_.poison();
@@ -340,7 +283,12 @@ bool SessionImpl::Settle() {
 }
 
 absl::Status SessionImpl::Close() {
-  if (absl::Status status = fork_guard_.Check(); !status.ok()) return status;
+  absl::Status status = Use([&] { return EndAll(); });
+  if (thread_ != nullptr && (status.ok() || is_poisoned())) thread_->Join();
+  return status;
+}
+
+absl::Status SessionImpl::EndAll() {
   if (has_streams()) {
     return absl::FailedPreconditionError(
         absl::StrCat("Close while ", streams_.open(), " streams are open"));
@@ -358,22 +306,22 @@ absl::Status SessionImpl::Close() {
     if (farewell.Passed() && !transfers_->has_operations()) break;
     if (deadline.Passed()) {
       return MakeError(absl::StatusCode::kDeadlineExceeded,
-                       "operations of the failed runs are still under way on ", RankInWords(rank()),
-                       " after ", absl::FormatDuration(options_.timeout));
+                       "operations of the failed runs are still under way on ",
+                       RankInWords(peers_.rank()), " after ",
+                       absl::FormatDuration(options_.timeout));
     }
     backoff.Pause();
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Session>> CreateSession(std::unique_ptr<Fabric> fabric,
-                                                       const SessionOptions& options,
-                                                       PlanKind kind) {
+absl::StatusOr<std::unique_ptr<Session>> SessionImpl::Create(std::unique_ptr<Fabric> fabric,
+                                                             const SessionOptions& options,
+                                                             PlanKind kind) {
   if (fabric == nullptr) return absl::InvalidArgumentError("no fabric");
-  auto session = std::make_unique<SessionImpl>(std::move(fabric), options, kind);
-  if (absl::Status status = session->Open(); !status.ok()) return status;
-  if (!options.progress_thread) return session;
-  return ThreadedSession::Create(std::move(session));
+  auto impl = std::make_unique<SessionImpl>(std::move(fabric), options, kind);
+  if (absl::Status status = impl->Open(); !status.ok()) return status;
+  return std::unique_ptr<Session>(new Session(std::move(impl)));
 }
 
 }  // namespace sluice

@@ -11,7 +11,7 @@
 
 namespace sluice {
 
-JoinedTraceLog::JoinedTraceLog(int rank) : rank_(rank) {
+JoinedTraceLog::JoinedTraceLog(int rank, FairLock* lock) : rank_(rank), lock_(lock) {
   SLUICE_CHECK(rank >= 0, "ranks are not negative");
 }
 
@@ -43,18 +43,21 @@ int64_t JoinedTraceLog::capacity() const {
 }
 
 int64_t JoinedTraceLog::size() const {
+  const std::unique_lock<FairLock> lock = Hold(lock_);
   int64_t sum = 0;
   for (const auto& one : recorders_) sum += static_cast<int64_t>(one->recorder.events().size());
   return sum;
 }
 
 int64_t JoinedTraceLog::dropped() const {
+  const std::unique_lock<FairLock> lock = Hold(lock_);
   int64_t sum = 0;
   for (const auto& one : recorders_) sum += one->recorder.dropped();
   return sum;
 }
 
 std::string JoinedTraceLog::Serialize() const {
+  const std::unique_lock<FairLock> lock = Hold(lock_);
   TraceContent content;
   content.rank = rank_;
   content.tracks = tracks_;
@@ -67,6 +70,7 @@ std::string JoinedTraceLog::Serialize() const {
 }
 
 void JoinedTraceLog::Clear() {
+  const std::unique_lock<FairLock> lock = Hold(lock_);
   for (const auto& one : recorders_) one->recorder.Clear();
 }
 

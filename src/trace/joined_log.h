@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "base/fair_lock.h"
 #include "sluice/trace.h"
 #include "trace/recorder.h"
 
@@ -22,10 +23,11 @@ struct ReturnRecorder {
 };
 using LentRecorder = std::unique_ptr<TraceRecorder, ReturnRecorder>;
 
-// Thread: one, while each recorder is used by a thread of its own.
+// Thread: one, while each recorder is used by a thread of its own. TraceLog's functions take
+// `lock`, under which others record; null: nobody else records in what they read.
 class JoinedTraceLog final : public TraceLog {
  public:
-  explicit JoinedTraceLog(int rank);
+  explicit JoinedTraceLog(int rank, FairLock* lock = nullptr);
 
   // A recorder for one thread, of `capacity` events; lives as long as the log.
   TraceRecorder* AddRecorder(int64_t capacity);
@@ -53,6 +55,7 @@ class JoinedTraceLog final : public TraceLog {
   };
 
   const int rank_;
+  FairLock* const lock_;
   std::vector<std::unique_ptr<Recorder>> recorders_;
   std::vector<std::string> tracks_;
 };

@@ -9,7 +9,7 @@
 #include "session/job.h"
 #include "session/late_run.h"
 #include "session/launch.h"
-#include "session/session_door.h"
+#include "session/session_impl.h"
 #include "transport/deadline.h"
 #include "transport/loopback/loopback.h"
 
@@ -36,7 +36,7 @@ SessionOptions Impatient() {
 void UntilDone(const Session& session, RunId run) {
   const Deadline deadline(absl::Seconds(100));
   Backoff idle;
-  while (!SessionDoor::IsRunDone(session, run)) {
+  while (!SessionImpl::Of(&session)->IsRunDone(run)) {
     ASSERT_FALSE(deadline.Passed()) << "run " << run << " does not end by itself";
     idle.Pause();
   }

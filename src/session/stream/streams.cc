@@ -204,8 +204,7 @@ void Streams::RaiseAlarm(int number, const absl::Status& status) {
 }
 
 void Streams::Remove(StreamImpl* stream, const absl::Status& unfinished) {
-  std::unique_lock<FairLock> lock;
-  if (lock_ != nullptr) lock = std::unique_lock<FairLock>(*lock_);
+  const std::unique_lock<FairLock> lock = Hold(parts_.lock);
   streams_.erase(std::remove(streams_.begin(), streams_.end(), stream), streams_.end());
   parts_.idle_wait->Unwatch(stream->ready_fd());
   if (!stream->ended() && stream->is_exchanged()) RaiseAlarm(stream->number(), unfinished);

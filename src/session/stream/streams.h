@@ -34,15 +34,15 @@ class Streams final : private StreamDriver {
     const SessionOptions* options = nullptr;
     JoinedTraceLog* trace = nullptr;  // or null
     IdleWait* idle_wait = nullptr;    // where whoever drives the session pauses
+    // A thread of the session's drives it, and all calls are made under this. Null: the caller
+    // does.
+    FairLock* lock = nullptr;
     // One round of progress of the whole session, or a pause; the poisoning error.
     std::function<absl::Status()> pump;
   };
   // All of `parts` must outlive this object, and this object the streams.
   explicit Streams(Parts parts) : parts_(std::move(parts)) {}
   ~Streams() override = default;
-
-  // From now on a thread of the session's drives it, and all calls are made under `lock`.
-  void set_lock(FairLock* lock) { lock_ = lock; }
 
   // Collective. No run is in flight. Errors are those of OpenStream (sluice/stream.h).
   absl::StatusOr<std::unique_ptr<Stream>> Open(const StreamOptions& options,
@@ -77,7 +77,7 @@ class Streams final : private StreamDriver {
                                                    Meeting meeting);
   void AddTraces(StreamParts* stream) const;
 
-  bool has_thread() const override { return lock_ != nullptr; }
+  bool has_thread() const override { return parts_.lock != nullptr; }
   absl::Status Pump() override { return parts_.pump(); }
   void Wake() override { parts_.idle_wait->Wake(); }
   void RaiseAlarm(int number, const absl::Status& status) override;
@@ -86,7 +86,6 @@ class Streams final : private StreamDriver {
   Peers& peers() { return *parts_.peers; }
 
   const Parts parts_;
-  FairLock* lock_ = nullptr;          // null: nobody else drives the session
   std::vector<StreamImpl*> streams_;  // open
   int64_t opened_ = 0;
   int64_t known_ = 0;  // numbers below are in streams_, or have been
