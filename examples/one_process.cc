@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "sluice/local.h"
+#include "sluice/fabric.h"
 #include "sluice/session.h"
 
 namespace {

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <utility>
 
-#include "sluice/local.h"
+#include "sluice/fabric.h"
 #include "sluice/world.h"
 #if SLUICE_EXAMPLES_WITH_MPI
 #include <mpi.h>

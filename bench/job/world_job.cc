@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "job/job.h"
 #include "job/planned_nodes.h"
-#include "sluice/local.h"
+#include "sluice/fabric.h"
 #include "sluice/world.h"
 
 namespace sluice::bench {

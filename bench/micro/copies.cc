@@ -114,7 +114,7 @@ struct Matrix {
   Stretch rows, columns;
   std::array<int64_t, 2> src_strides{}, dst_strides{};
   int64_t src_bytes = kTurnBytes, dst_bytes = kTurnBytes;
-  Stores stores = Stores::kAuto;
+  WriteHint stores = WriteHint::kAuto;
 
   void operator()(const std::byte* src, std::byte* dst, int64_t turn) const {
     StridedCopy copy;
@@ -150,7 +150,9 @@ Matrix RowsOf(DType from, DType to, int64_t rows, int64_t row, bool src_gap, boo
           .dst_bytes = std::max(kTurnBytes, rows * dst_row)};
 }
 
-Stores StoresOf(int64_t streaming) { return streaming != 0 ? Stores::kStreaming : Stores::kPlain; }
+WriteHint StoresOf(int64_t streaming) {
+  return streaming != 0 ? WriteHint::kStreaming : WriteHint::kPlain;
+}
 
 // Rows of `row_bytes`, with plain stores or streaming ones, on this many threads at once. Gaps are
 // on the sides that `gaps` says: 0 neither, 1 the source, 2 the destination, 3 both.

@@ -32,7 +32,7 @@
 #include "micro/commands.h"
 #include "micro/locked_queue.h"
 #include "report/spread.h"
-#include "sluice/local.h"
+#include "sluice/fabric.h"
 #include "sluice/session.h"
 #include "sluice/stream.h"
 #include "workload/write_file.h"

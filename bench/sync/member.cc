@@ -11,7 +11,8 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "job/ranks.h"
-#include "sluice/elastic.h"
+#include "sluice/session.h"
+#include "sluice/world.h"
 #include "transport/deadline.h"
 #include "workload/json_input.h"
 

@@ -1,7 +1,8 @@
 // The ranks of a job and how they first find each other.
 //
-// A Session is made from a Fabric. `sluice/mpi.h` makes one from an MPI communicator. A fabric
-// carries small control records only; payload crosses through the Transport that it opens.
+// A Session is made from a Fabric: of a World (sluice/world.h), of an MPI communicator
+// (sluice/mpi.h), or of threads of one process (MakeLocalFabric). A fabric carries small control
+// records only; payload crosses through the Transport that it opens.
 #ifndef SLUICE_FABRIC_H_
 #define SLUICE_FABRIC_H_
 
@@ -150,6 +151,12 @@ class RecordExchange {
   int64_t gathers_ = 0;
   bool out_of_step_ = false;
 };
+
+// All ranks of a job in one process, without MPI: for tests, examples and tools. One fabric for
+// each rank, in rank order; all ranks are on one node. Each fabric, and each session made from one,
+// is used by a thread of its own, because collective calls wait for the other ranks. A fabric may
+// be destroyed before the others. InvalidArgument if `ranks` is not 1 .. 4096.
+absl::StatusOr<std::vector<std::unique_ptr<Fabric>>> MakeLocalFabric(int ranks);
 
 }  // namespace sluice
 

@@ -25,6 +25,7 @@
 namespace sluice {
 
 class SessionImpl;
+class World;  // sluice/world.h
 
 // Where a limit is wanted that never holds anything up.
 inline constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
@@ -165,6 +166,9 @@ class Session {
   // ResourceExhausted if staging cannot be allocated, or no thread be made; FailedPrecondition on
   // all ranks if one of them wants a progress thread that its fabric does not allow.
   static absl::StatusOr<std::unique_ptr<Session>> Create(std::unique_ptr<Fabric> fabric,
+                                                         const SessionOptions& options);
+  // Over World::MakeFabric, whose errors come first. The session may outlive the world.
+  static absl::StatusOr<std::unique_ptr<Session>> Create(World* world,
                                                          const SessionOptions& options);
   ~Session();
   Session(const Session&) = delete;

@@ -28,6 +28,8 @@
 #include "sluice/accelerator.h"
 #include "sluice/tensor.h"
 
+struct DLManagedTensor;  // https://dmlc.github.io/dlpack/latest/c_api.html
+
 namespace sluice {
 
 class Session;
@@ -343,6 +345,19 @@ absl::StatusOr<std::unique_ptr<Stream>> OpenStream(Session* session, const Strea
 // One cursor out of those of all ranks, for any number of ranks. InvalidArgument if one is none, or
 // they are of different streams, or of different data sets.
 absl::StatusOr<std::string> MergeCursors(absl::Span<const std::string> cursors);
+
+// A lease as a DLPack tensor, for torch.from_dlpack and jax.dlpack. Takes over the lease, which
+// must not be the end: the tensor's deleter, to be called once by the thread that calls Next, drops
+// it. `item`: the tensor of that item, or of the whole batch where it is -1. InvalidArgument if
+// there is no such item, or the batch's items are of several sizes; the lease is kept then.
+//
+// The consumer's streams must have ended their work when the deleter is called, as DLPack has it;
+// with StreamBuffers::await_in_stream they come after Lease::Await first.
+absl::StatusOr<DLManagedTensor*> ToDLPack(Lease* lease, int64_t item = -1);
+
+// A tensor of the view's memory, which is dense. It refers to `owner` until its deleter is called,
+// once, on any thread.
+DLManagedTensor* ToDLPack(const TensorView& view, std::shared_ptr<void> owner);
 
 }  // namespace sluice
 

@@ -16,7 +16,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "sluice/layout.h"
-#include "sluice/stores.h"
 #include "sluice/tensor.h"
 
 namespace sluice {
@@ -44,6 +43,14 @@ struct Fold {
   absl::Span<const FoldSource> sources;  // two or more, from at least one peer; none twice
 };
 
+// Which store instructions a copy writes with: plain ones, which leave what they write in the
+// cache, or streaming ones, which pass the cache by.
+enum class WriteHint : uint8_t {
+  kAuto,       // by the copy's own size, and this machine's cache
+  kPlain,      // for what is read soon
+  kStreaming,  // for large results; still plain for rows where streaming does not pay
+};
+
 // One send or one receive of a whole bucket.
 struct TransportOp {
   enum class Kind : uint8_t { kSend, kReceive };
@@ -62,7 +69,7 @@ struct TransportOp {
   // lower hops of the bucket, and on no other one.
   int hop = 0;
   // Of a receive, where it is copied by this host: whether what it brings is read soon.
-  Stores stores = Stores::kPlain;
+  WriteHint stores = WriteHint::kPlain;
   // Of a receive: it meets one send of each peer here, of `bytes` bytes, and writes what they come
   // to. `peer` and `tag` are the first one's. Stays, and all that it points to, until the event.
   const Fold* fold = nullptr;

@@ -9,8 +9,8 @@
 //   options.size = 2;
 //   options.roles = {{"trainer", 2}, {"server", 4}};
 //   auto world = sluice::World::Join(options);
-//   auto fabric = (*world)->MakeFabric();  // ranks 0 and 1: trainers; 2 .. 5: servers
-//   auto session = sluice::Session::Create(*std::move(fabric), {});
+//   // Ranks 0 and 1 are trainers, 2 .. 5 servers.
+//   auto session = sluice::Session::Create(world->get(), {});
 #ifndef SLUICE_WORLD_H_
 #define SLUICE_WORLD_H_
 
@@ -29,7 +29,9 @@
 
 namespace sluice {
 
-class Store;  // sluice/store.h
+class Session;  // sluice/session.h
+class Store;    // sluice/store.h
+struct SessionOptions;
 
 struct RoleSize {
   std::string role;
@@ -203,6 +205,26 @@ class World {
  protected:
   World() = default;
 };
+
+// A session of the members that are there now: World::NextEpoch, and Session::Create over its
+// fabric. For worlds whose members come and go between transfers:
+//
+//   sluice::EpochOptions epoch;
+//   epoch.at_least = {{"server", 1}};
+//   while (true) {
+//     auto session = sluice::NextSession(world.get(), {}, epoch);
+//     if (!session.ok()) return session.status();
+//     // Connect, and run versions. Go round again when a run fails because a member is lost, or
+//     // when the epoch ends for those that have joined. Close the session before. Where Close
+//     // fails, leave the memory as it is, and take other memory for the next version.
+//   }
+//
+// Collective, as NextEpoch. A member that is lost before the session is made costs another epoch,
+// and is no error. So does one that is silent for a session's timeout, twice at most. The session
+// may outlive the world. Its ranks are those of world->epoch_members().
+// Errors are those of NextEpoch and of Create. Thread: the world's, and then the session's.
+absl::StatusOr<std::unique_ptr<Session>> NextSession(World* world, const SessionOptions& options,
+                                                     const EpochOptions& epoch = {});
 
 }  // namespace sluice
 

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "session.h"
 #include "session/stream/describe_stream.h"
-#include "sluice/dlpack.h"
 #include "sluice/stream.h"
 #include "values.h"
 

@@ -16,8 +16,8 @@
 #include <utility>
 
 #include "session.h"
-#include "sluice/elastic.h"
-#include "sluice/local.h"
+#include "sluice/fabric.h"
+#include "sluice/session.h"
 #include "sluice/store.h"
 #include "sluice/world.h"
 #include "values.h"

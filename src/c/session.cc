@@ -13,7 +13,7 @@
 #include "c/metrics.h"
 #include "c/structs.h"
 #include "session/describe_session.h"
-#include "sluice/local.h"
+#include "sluice/fabric.h"
 #include "sluice/trace.h"
 #include "tensor/error_text.h"
 

@@ -14,7 +14,6 @@
 #include "c/metrics.h"
 #include "c/structs.h"
 #include "session/stream/describe_stream.h"
-#include "sluice/dlpack.h"
 
 namespace sluice::c {
 namespace {

@@ -14,7 +14,7 @@
 #include "c/handles.h"
 #include "c/store_handle.h"
 #include "c/structs.h"
-#include "sluice/elastic.h"
+#include "sluice/session.h"
 
 namespace sluice::c {
 namespace {

@@ -53,7 +53,7 @@ void CastBlock(const RowCast& cast, const std::byte* src, std::byte* dst, const 
   if (!IsDense(src_side, rows.count, columns.count, piece_elements)) {
     const int64_t piece_bytes = piece_elements * cast.src_bytes();
     CopyGrid(src, gathered, {rows.count, rows.src_stride, columns.count * piece_bytes},
-             {columns.count, columns.src_stride, piece_bytes}, piece_bytes, Stores::kPlain);
+             {columns.count, columns.src_stride, piece_bytes}, piece_bytes, WriteHint::kPlain);
     src = gathered;
   }
   const int64_t elements = rows.count * columns.count * piece_elements;
@@ -63,7 +63,7 @@ void CastBlock(const RowCast& cast, const std::byte* src, std::byte* dst, const 
   cast.Cast(src, casted, elements);
   const int64_t piece_bytes = piece_elements * cast.dst_bytes();
   CopyGrid(casted, dst, {rows.count, columns.count * piece_bytes, rows.dst_stride},
-           {columns.count, piece_bytes, columns.dst_stride}, piece_bytes, Stores::kPlain);
+           {columns.count, piece_bytes, columns.dst_stride}, piece_bytes, WriteHint::kPlain);
 }
 
 // How many rows and columns a block has.
@@ -105,8 +105,8 @@ void CastBlocks(const RowCast& cast, const std::byte* src, std::byte* dst, const
 }
 
 void CastLongPieces(const RowCast& cast, const std::byte* src, std::byte* dst,
-                    const CopyAxis& columns, int64_t piece_elements, Stores stores) {
-  if (stores == Stores::kStreaming && cast.streams() &&
+                    const CopyAxis& columns, int64_t piece_elements, WriteHint stores) {
+  if (stores == WriteHint::kStreaming && cast.streams() &&
       StreamingPays(dst, columns, piece_elements * cast.dst_bytes())) {
     return cast.Stream(src, dst, columns, piece_elements);
   }
@@ -127,7 +127,7 @@ void CastLongPieces(const RowCast& cast, const std::byte* src, std::byte* dst,
 }  // namespace
 
 void CastGrid(const RowCast& cast, const std::byte* src, std::byte* dst, const CopyAxis& rows,
-              const CopyAxis& columns, int64_t piece_elements, Stores stores) {
+              const CopyAxis& columns, int64_t piece_elements, WriteHint stores) {
   SLUICE_CHECK(piece_elements > 0, "cast: pieces of no elements");
   if (columns.count > 1 && columns.src_stride == piece_elements * cast.src_bytes() &&
       columns.dst_stride == piece_elements * cast.dst_bytes()) {

@@ -52,7 +52,7 @@ class RowCast {
 // copy_rows.h does, for two types instead of one. Source and destination must not overlap.
 // CopyRows says more of `stores`.
 void CastGrid(const RowCast& cast, const std::byte* src, std::byte* dst, const CopyAxis& rows,
-              const CopyAxis& columns, int64_t piece_elements, Stores stores);
+              const CopyAxis& columns, int64_t piece_elements, WriteHint stores);
 
 }  // namespace sluice
 

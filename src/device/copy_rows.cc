@@ -123,11 +123,11 @@ void CopySmallGrid(const std::byte* src, std::byte* dst, const CopyAxis& rows,
 }  // namespace
 
 void CopyRows(const std::byte* src, std::byte* dst, const CopyAxis& axis, int64_t piece_bytes,
-              Stores stores) {
+              WriteHint stores) {
   if (axis.count > 1 && axis.src_stride == piece_bytes && axis.dst_stride == piece_bytes) {
     return CopyRows(src, dst, {}, axis.count * piece_bytes, stores);
   }
-  if (stores == Stores::kStreaming && StreamingPays(dst, axis, piece_bytes)) {
+  if (stores == WriteHint::kStreaming && StreamingPays(dst, axis, piece_bytes)) {
     StreamRows(src, dst, axis, piece_bytes);
   } else if (axis.count > 1 && piece_bytes <= kInlineBytes) {
     CopyShortRows(src, dst, axis, piece_bytes);
@@ -137,7 +137,7 @@ void CopyRows(const std::byte* src, std::byte* dst, const CopyAxis& axis, int64_
 }
 
 void CopyGrid(const std::byte* src, std::byte* dst, const CopyAxis& rows, const CopyAxis& columns,
-              int64_t piece_bytes, Stores stores) {
+              int64_t piece_bytes, WriteHint stores) {
   if (columns.src_stride == piece_bytes && columns.dst_stride == piece_bytes) {
     return CopyRows(src, dst, rows, columns.count * piece_bytes, stores);
   }

@@ -21,12 +21,12 @@ struct CopyAxis {
 // Copies `axis.count` pieces of `piece_bytes` each. Source and destination must not overlap.
 // kStreaming (never kAuto) asks for a StreamFence() afterwards, as stream_rows.h says.
 void CopyRows(const std::byte* src, std::byte* dst, const CopyAxis& axis, int64_t piece_bytes,
-              Stores stores);
+              WriteHint stores);
 
 // Copies rows.count x columns.count pieces, in an order that suits the caches: by tiles where one
 // side is the other transposed.
 void CopyGrid(const std::byte* src, std::byte* dst, const CopyAxis& rows, const CopyAxis& columns,
-              int64_t piece_bytes, Stores stores);
+              int64_t piece_bytes, WriteHint stores);
 
 }  // namespace sluice
 

@@ -27,10 +27,10 @@ RowFold::RowFold(ReduceOp op, DType dtype, int64_t divisor)
       element_bytes_(DTypeBytes(dtype)) {}
 
 void RowFold::Fold(absl::Span<const std::byte* const> sources, std::byte* dst, int64_t elements,
-                   Stores stores) const {
+                   WriteHint stores) const {
   SLUICE_CHECK(sources.size() >= 2, "fold: there is one source");
   const PromisedFloatMode mode;
-  if (stores == Stores::kStreaming && StreamingPays(dst, {}, elements * element_bytes_)) {
+  if (stores == WriteHint::kStreaming && StreamingPays(dst, {}, elements * element_bytes_)) {
     return StreamBlocks(sources, dst, elements);
   }
   if (sources.size() == 2 && divide_ == nullptr) {

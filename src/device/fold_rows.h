@@ -27,7 +27,7 @@ class RowFold {
   // else is read. kStreaming (never kAuto) asks for a StreamFence() afterwards, as stream_rows.h
   // says. Allocates nothing. Thread: any.
   void Fold(absl::Span<const std::byte* const> sources, std::byte* dst, int64_t elements,
-            Stores stores) const;
+            WriteHint stores) const;
 
   int64_t element_bytes() const { return element_bytes_; }
 

@@ -7,12 +7,12 @@
 
 namespace sluice {
 
-Stores StoresFor(int64_t bytes, int64_t cache_bytes) {
-  return bytes > cache_bytes / 2 ? Stores::kStreaming : Stores::kPlain;
+WriteHint StoresFor(int64_t bytes, int64_t cache_bytes) {
+  return bytes > cache_bytes / 2 ? WriteHint::kStreaming : WriteHint::kPlain;
 }
 
-Stores ResolveStores(Stores stores, int64_t bytes) {
-  return stores == Stores::kAuto ? StoresFor(bytes, CacheShareBytes()) : stores;
+WriteHint ResolveStores(WriteHint stores, int64_t bytes) {
+  return stores == WriteHint::kAuto ? StoresFor(bytes, CacheShareBytes()) : stores;
 }
 
 }  // namespace sluice

@@ -7,16 +7,16 @@
 
 #include <cstdint>
 
-#include "sluice/stores.h"
+#include "sluice/transport.h"
 
 namespace sluice {
 
 // The stores that suit `bytes` bytes that are written before any of them is read: never kAuto. A
 // CPU's share of the last cache has `cache_bytes`. Reads count as many bytes again.
-Stores StoresFor(int64_t bytes, int64_t cache_bytes);
+WriteHint StoresFor(int64_t bytes, int64_t cache_bytes);
 
 // `stores` unless they are kAuto; then what suits `bytes` bytes on this machine. Thread: any.
-Stores ResolveStores(Stores stores, int64_t bytes);
+WriteHint ResolveStores(WriteHint stores, int64_t bytes);
 
 }  // namespace sluice
 

@@ -28,7 +28,7 @@ constexpr int64_t kRowsPerPass = 32;
 class Walk {
  public:
   // `cast` is null where the types are equal; it must outlive the walk.
-  Walk(const StridedCopy& copy, const RowCast* cast, Stores stores);
+  Walk(const StridedCopy& copy, const RowCast* cast, WriteHint stores);
 
   // Elements [begin, end) of the whole region.
   void CopyRange(int64_t begin, int64_t end) const {
@@ -59,12 +59,12 @@ class Walk {
 
   const CopyRegion region_;
   const RowCast* cast_;
-  Stores stores_;
+  WriteHint stores_;
   int64_t src_bytes_;  // of one element
   int64_t dst_bytes_;
 };
 
-Walk::Walk(const StridedCopy& copy, const RowCast* cast, Stores stores)
+Walk::Walk(const StridedCopy& copy, const RowCast* cast, WriteHint stores)
     : region_(copy),
       cast_(cast),
       stores_(stores),
@@ -173,7 +173,7 @@ bool IsOneStretch(const StridedCopy& copy) {
          copy.begin >= 0 && copy.end <= copy.runs[0][0].length;
 }
 
-void MoveStretch(const StridedCopy& copy, Stores stores) {
+void MoveStretch(const StridedCopy& copy, WriteHint stores) {
   const Stretch& run = copy.runs[0][0];
   const int64_t element_bytes = DTypeBytes(copy.src_dtype);
   CopyRows(copy.src + (run.src + copy.begin) * element_bytes,
@@ -185,7 +185,7 @@ void MoveStretch(const StridedCopy& copy, Stores stores) {
 
 void CopyStrided(const StridedCopy& copy) {
   if (copy.begin >= copy.end) return;
-  const Stores stores =
+  const WriteHint stores =
       ResolveStores(copy.stores, (copy.end - copy.begin) * DTypeBytes(copy.dst_dtype));
   if (IsOneStretch(copy)) {
     MoveStretch(copy, stores);
@@ -196,7 +196,7 @@ void CopyStrided(const StridedCopy& copy) {
     const RowCast cast(copy.src_dtype, copy.dst_dtype);
     Walk(copy, &cast, stores).CopyRange(copy.begin, copy.end);
   }
-  if (stores == Stores::kStreaming) StreamFence();
+  if (stores == WriteHint::kStreaming) StreamFence();
 }
 
 RegionSide SrcSide(const StridedCopy& copy) {

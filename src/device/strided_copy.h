@@ -30,7 +30,7 @@ struct StridedCopy {
   DType dst_dtype = DType::kU8;
   int64_t begin = 0;  // elements [begin, end) of the region are copied
   int64_t end = 0;
-  Stores stores = Stores::kAuto;  // on the host
+  WriteHint stores = WriteHint::kAuto;  // on the host
   // Which memory each side is, for devices that have memory of their own.
   DeviceKind src_kind = DeviceKind::kCpu;
   DeviceKind dst_kind = DeviceKind::kCpu;

@@ -1,6 +1,4 @@
 // A lease inside a DLManagedTensor.
-#include "sluice/dlpack.h"
-
 #include <dlpack/dlpack.h>
 
 #include <memory>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "sluice/stream.h"
 
 namespace sluice {
 namespace {

@@ -81,7 +81,7 @@ TEST(FloatModeTest, FoldsGiveTheSame) {
   const std::vector<float> right = Tiny(5);
   const RowFold fold(ReduceOp::kAvg, DType::kF32, 3);
   const std::vector<const std::byte*> sources = {Bytes(left), Bytes(right), Bytes(right)};
-  ExpectTheSame([&](std::byte* dst) { fold.Fold(sources, dst, kCount, Stores::kPlain); });
+  ExpectTheSame([&](std::byte* dst) { fold.Fold(sources, dst, kCount, WriteHint::kPlain); });
 }
 
 TEST(FloatModeTest, ReductionsGiveTheSame) {

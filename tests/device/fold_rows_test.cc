@@ -53,7 +53,7 @@ uint64_t OracleOf(const Case& fold, const Codes& rows, size_t i) {
 
 // `shift`: how far the destination begins from a cache line. The sources begin elsewhere.
 testing::AssertionResult FoldsAsTheOracle(const Case& fold, const Codes& rows, size_t shift,
-                                          Stores stores) {
+                                          WriteHint stores) {
   const auto bytes = static_cast<size_t>(DTypeBytes(fold.dtype));
   const size_t length = rows[0].size();
   std::vector<std::vector<std::byte>> memory;
@@ -106,8 +106,8 @@ TEST_P(FoldRowsTest, EveryPairOfSpecialValues) {
       for (const int64_t divisor : {1, 3}) {
         for (const size_t sources : {2, 3}) {
           const Codes some(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(sources));
-          EXPECT_TRUE(FoldsAsTheOracle({op, dtype, divisor}, some, 0, Stores::kPlain));
-          EXPECT_TRUE(FoldsAsTheOracle({op, dtype, divisor}, some, 0, Stores::kStreaming));
+          EXPECT_TRUE(FoldsAsTheOracle({op, dtype, divisor}, some, 0, WriteHint::kPlain));
+          EXPECT_TRUE(FoldsAsTheOracle({op, dtype, divisor}, some, 0, WriteHint::kStreaming));
         }
       }
     }
@@ -122,7 +122,7 @@ TEST_P(FoldRowsTest, AnyNumberOfSourcesAtAnyLengthAndAlignment) {
         for (const size_t sources : {2, 3, 5}) {
           const Codes rows = RandomRows(dtype, sources, length, random);
           const int64_t divisor = op == ReduceOp::kAvg ? static_cast<int64_t>(sources) : 1;
-          const Stores stores = random() % 4 == 0 ? Stores::kPlain : Stores::kStreaming;
+          const WriteHint stores = random() % 4 == 0 ? WriteHint::kPlain : WriteHint::kStreaming;
           ASSERT_TRUE(FoldsAsTheOracle({op, dtype, divisor}, rows, random() % 64, stores));
         }
       }
@@ -140,7 +140,7 @@ TEST_P(FoldRowsTest, StreamsFromEveryAlignment) {
       for (size_t shift = 0; shift < 64; ++shift) {
         const auto divisor = static_cast<int64_t>(1 + shift / 2 % 2);
         ASSERT_TRUE(
-            FoldsAsTheOracle({ReduceOp::kAvg, dtype, divisor}, rows, shift, Stores::kStreaming));
+            FoldsAsTheOracle({ReduceOp::kAvg, dtype, divisor}, rows, shift, WriteHint::kStreaming));
       }
     }
   }
@@ -148,7 +148,7 @@ TEST_P(FoldRowsTest, StreamsFromEveryAlignment) {
 
 TEST_P(FoldRowsTest, TheDestinationMayBeTheFirstSource) {
   std::mt19937_64 random(3);
-  for (const Stores stores : {Stores::kPlain, Stores::kStreaming}) {
+  for (const WriteHint stores : {WriteHint::kPlain, WriteHint::kStreaming}) {
     for (const size_t sources : {2, 3}) {
       for (const int64_t divisor : {1, 3}) {
         const Case fold = {ReduceOp::kAvg, DType::kF32, divisor};
@@ -172,7 +172,7 @@ TEST(FoldRowsDeathTest, ThereIsNoneOfBoolNorOfOne) {
   const std::byte* const sources[] = {&one};
   std::byte dst{};
   EXPECT_DEATH(RowFold(ReduceOp::kMax, DType::kBool, 1), "not reduced");
-  EXPECT_DEATH(RowFold(ReduceOp::kMax, DType::kU8, 1).Fold(sources, &dst, 1, Stores::kPlain),
+  EXPECT_DEATH(RowFold(ReduceOp::kMax, DType::kU8, 1).Fold(sources, &dst, 1, WriteHint::kPlain),
                "one source");
 }
 

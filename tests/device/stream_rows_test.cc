@@ -77,7 +77,7 @@ struct Matrix {
     copy.dst_strides = {(columns + gap) * DTypeBytes(to), DTypeBytes(to)};
     copy.src = src.data();
     copy.end = rows * columns;
-    copy.stores = Stores::kStreaming;
+    copy.stores = WriteHint::kStreaming;
   }
   Matrix(const Matrix&) = delete;
   Matrix& operator=(const Matrix&) = delete;
@@ -129,13 +129,13 @@ TEST_P(StreamingTest, StridedCopiesOfAnyTypesAndRows) {
 
 // Only these tell whether stores are streamed at all: the bytes are the same.
 TEST(StoresTest, WhatFitsTheCacheIsStoredPlainly) {
-  EXPECT_EQ(StoresFor(0, 16), Stores::kPlain);
-  EXPECT_EQ(StoresFor(8, 16), Stores::kPlain);
-  EXPECT_EQ(StoresFor(9, 16), Stores::kStreaming);
-  EXPECT_EQ(ResolveStores(Stores::kAuto, 1), Stores::kPlain);
-  EXPECT_EQ(ResolveStores(Stores::kAuto, INT64_MAX), Stores::kStreaming);
-  EXPECT_EQ(ResolveStores(Stores::kPlain, INT64_MAX), Stores::kPlain);
-  EXPECT_EQ(ResolveStores(Stores::kStreaming, 1), Stores::kStreaming);
+  EXPECT_EQ(StoresFor(0, 16), WriteHint::kPlain);
+  EXPECT_EQ(StoresFor(8, 16), WriteHint::kPlain);
+  EXPECT_EQ(StoresFor(9, 16), WriteHint::kStreaming);
+  EXPECT_EQ(ResolveStores(WriteHint::kAuto, 1), WriteHint::kPlain);
+  EXPECT_EQ(ResolveStores(WriteHint::kAuto, INT64_MAX), WriteHint::kStreaming);
+  EXPECT_EQ(ResolveStores(WriteHint::kPlain, INT64_MAX), WriteHint::kPlain);
+  EXPECT_EQ(ResolveStores(WriteHint::kStreaming, 1), WriteHint::kStreaming);
 }
 
 TEST(StoresTest, ShortRowsAreNotStreamed) {

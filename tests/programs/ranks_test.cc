@@ -12,7 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "job/planned_nodes.h"
-#include "sluice/local.h"
+#include "sluice/fabric.h"
 
 namespace sluice::bench {
 namespace {

@@ -102,8 +102,11 @@ TEST(CreateTest, LimitsWithoutRoomPrintTheBreakdownOnAllRanks) {
                     {"rank 1", "budget_bytes 1000"});
 }
 
-TEST(CreateTest, NeedsAFabric) {
-  EXPECT_EQ(Session::Create(nullptr, {}).status().code(), StatusCode::kInvalidArgument);
+TEST(CreateTest, NeedsAFabricOrAWorld) {
+  for (const absl::Status& status : {Session::Create(std::unique_ptr<Fabric>(), {}).status(),
+                                     Session::Create(static_cast<World*>(nullptr), {}).status()}) {
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  }
 }
 
 // A timeout that is none does not keep the ranks from telling each other.

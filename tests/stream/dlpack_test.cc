@@ -1,11 +1,10 @@
 // Leases as DLPack tensors.
-#include "sluice/dlpack.h"
-
 #include <dlpack/dlpack.h>
 
 #include <cstdint>
 
 #include "gtest/gtest.h"
+#include "sluice/stream.h"
 #include "stream/shard_dir.h"
 #include "stream/take_all.h"
 

@@ -27,7 +27,7 @@ struct Case {
   int64_t divisor = 1;
   std::vector<RowLay> lays = {{}};  // of the sources, in turn
   RowLay to = {};
-  Stores stores = Stores::kPlain;
+  WriteHint stores = WriteHint::kPlain;
 
   size_t bytes() const { return elements * static_cast<size_t>(DTypeBytes(dtype)); }
   const RowLay& LayOf(size_t source) const { return lays[source % lays.size()]; }
@@ -216,7 +216,7 @@ TEST_P(FoldContract, GivesTheBitsOfReductions) {
                                    {{1, 0}, 20001, ReduceOp::kSum, DType::kI64},
                                    {{1, 2, 1, 2, 1}, 20001, ReduceOp::kAvg, DType::kF64, 5}};
   for (Case test : cases) {
-    for (const Stores stores : {Stores::kPlain, Stores::kStreaming}) {
+    for (const WriteHint stores : {WriteHint::kPlain, WriteHint::kStreaming}) {
       test.stores = stores;
       Run([&](ContractRank& r) { FoldEverywhere(r, test); });
     }
@@ -233,7 +233,7 @@ TEST_P(FoldContract, FoldsRowsAsTheyLie) {
     test.lays = {lays[i], lays[(i + 1) % lays.size()], lays[(i + 3) % lays.size()]};
     for (const RowLay& to : {RowLay{}, lays[1], lays[2]}) {
       test.to = to;
-      test.stores = i % 2 == 0 ? Stores::kStreaming : Stores::kPlain;
+      test.stores = i % 2 == 0 ? WriteHint::kStreaming : WriteHint::kPlain;
       Run([&](ContractRank& r) { FoldEverywhere(r, test); });
     }
   }

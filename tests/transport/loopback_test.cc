@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "oracle/sampled.h"
-#include "sluice/local.h"
+#include "sluice/fabric.h"
 #include "tensor/error_text.h"
 #include "transport/thread_ranks.h"
 #include "transport/transport_contract.h"

@@ -12,7 +12,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "sluice/fabric.h"
-#include "sluice/local.h"
 #include "tensor/error_text.h"
 #include "transport/deadline.h"
 #include "transport/passing_fabric.h"

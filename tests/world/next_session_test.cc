@@ -6,7 +6,6 @@
 #include "gtest/gtest.h"
 #include "session/rank_memory.h"
 #include "session/specs.h"
-#include "sluice/elastic.h"
 #include "sluice/session.h"
 #include "sluice/store.h"
 #include "sluice/world.h"
@@ -63,6 +62,17 @@ TEST(NextSessionTest, MembersLeaveAndJoin) {
   worlds.insert(worlds.begin() + 2, *std::move(again));
   ExpectTransfers(worlds);
   EXPECT_GT(worlds[0]->epoch(), epoch);
+}
+
+TEST(NextSessionTest, ASessionOfAllMembers) {
+  const auto worlds = JoinAll(AllOptions(MakeMemoryStore(), RolesOfSync()));
+  OnThreads(static_cast<int>(worlds.size()), [&](int i) {
+    const auto session = Session::Create(worlds[static_cast<size_t>(i)].get(), {});
+    ASSERT_TRUE(session.ok()) << session.status();
+    EXPECT_EQ((*session)->rank(), i);
+    EXPECT_EQ((*session)->size(), 4);
+    EXPECT_TRUE((*session)->Close().ok());
+  });
 }
 
 // Its connections stay, as those of a process that is stopped.

@@ -185,7 +185,8 @@ class Bound final : public Baseline {
       pieces_.push_back({target, bytes, ContentOf(target, bytes, first)});
     });
     const double of_core = static_cast<double>(mine) * RanksPerCpu(static_cast<int64_t>(writers_));
-    streams_ = ResolveStores(Stores::kAuto, static_cast<int64_t>(of_core)) == Stores::kStreaming;
+    streams_ =
+        ResolveStores(WriteHint::kAuto, static_cast<int64_t>(of_core)) == WriteHint::kStreaming;
   }
 
   // Calls `visit(target, bytes, is_elsewhere)`; the last is false if the piece has the same place

@@ -70,7 +70,7 @@ void CompiledTransfer::ChooseStores(int rank, absl::Span<const int> node_of_rank
       std::count(node_of_rank.begin(), node_of_rank.end(), node_of_rank[static_cast<size_t>(rank)]);
   const double bytes = static_cast<double>(stats_.received_bytes + stats_.local_bytes);
   const double of_cpu = std::min(bytes * RanksPerCpu(of_node), 1e18);  // fits an int64_t
-  stores_ = ResolveStores(Stores::kAuto, static_cast<int64_t>(of_cpu));
+  stores_ = ResolveStores(WriteHint::kAuto, static_cast<int64_t>(of_cpu));
 }
 
 void CompiledTransfer::FillWindows() {

@@ -63,7 +63,7 @@ class CompiledTransfer : public Transfer {
   int fold_sources_max() const { return fold_sources_max_; }
 
   // How a run's bytes are stored in destination memory: many are not read before caches overflow.
-  Stores stores() const { return stores_; }
+  WriteHint stores() const { return stores_; }
 
   bool agreed = false;               // all ranks have found their views good once
   int number = 0;                    // of the session's transfers
@@ -87,7 +87,7 @@ class CompiledTransfer : public Transfer {
   int64_t slot_bytes_ = 0;
   int operations_max_ = 0;
   int fold_sources_max_ = 0;
-  Stores stores_ = Stores::kPlain;
+  WriteHint stores_ = WriteHint::kPlain;
   std::vector<Window> windows_;
   std::vector<size_t> windows_of_tensors_;
   std::vector<int64_t> tensor_chunks_;

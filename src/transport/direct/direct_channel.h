@@ -23,13 +23,13 @@ struct DirectMessage {
     kByMessage,  // neither end can copy it: to be sent as a message to the receive, which has begun
   };
   Kind kind = Kind::kOffer;
-  uint32_t op = 0;                 // the send, by the sender's number
-  uint32_t generation = 0;         // of this number: how often it had been used before
-  uint32_t tag = 0;                // of an offer
-  uint32_t claims = 0;             // of an accept: by the receiver's number
-  int32_t error = 0;               // of a refusal: an errno, or 0
-  Stores stores = Stores::kPlain;  // of an accept
-  bool by_sender = false;          // of an accept: only the sender can copy
+  uint32_t op = 0;                       // the send, by the sender's number
+  uint32_t generation = 0;               // of this number: how often it had been used before
+  uint32_t tag = 0;                      // of an offer
+  uint32_t claims = 0;                   // of an accept: by the receiver's number
+  int32_t error = 0;                     // of a refusal: an errno, or 0
+  WriteHint stores = WriteHint::kPlain;  // of an accept
+  bool by_sender = false;                // of an accept: only the sender can copy
   DirectPlace place;
 };
 

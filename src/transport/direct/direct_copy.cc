@@ -32,7 +32,7 @@ std::optional<uint64_t> StrideFor(const DirectRows& rows, uint64_t row_bytes) {
 }
 
 void Copy(const std::byte* from, const DirectRows& from_rows, std::byte* to,
-          const DirectRows& to_rows, uint64_t begin, uint64_t end, Stores stores) {
+          const DirectRows& to_rows, uint64_t begin, uint64_t end, WriteHint stores) {
   const uint64_t row = std::max(from_rows.row_bytes, to_rows.row_bytes);
   const std::optional<uint64_t> from_stride = StrideFor(from_rows, row);
   const std::optional<uint64_t> to_stride = StrideFor(to_rows, row);
@@ -49,7 +49,7 @@ void Copy(const std::byte* from, const DirectRows& from_rows, std::byte* to,
                      return true;
                    });
   }
-  if (stores == Stores::kStreaming) StreamFence();
+  if (stores == WriteHint::kStreaming) StreamFence();
 }
 
 }  // namespace
@@ -74,7 +74,7 @@ bool CostsMore(const DirectPlace& remote, const DirectPlace& other) {
 }
 
 int CopyFromPeer(const DirectPeer& peer, const DirectPlace& from, std::byte* to,
-                 const DirectRows& to_rows, uint64_t begin, uint64_t end, Stores stores) {
+                 const DirectRows& to_rows, uint64_t begin, uint64_t end, WriteHint stores) {
   const std::byte* const reached = peer.Reach(from);
   if (reached == nullptr) {
     if (peer.HasEndedLately()) return ESRCH;
@@ -85,7 +85,7 @@ int CopyFromPeer(const DirectPeer& peer, const DirectPlace& from, std::byte* to,
 }
 
 int CopyToPeer(const DirectPeer& peer, const std::byte* from, const DirectRows& from_rows,
-               const DirectPlace& to, uint64_t begin, uint64_t end, Stores stores) {
+               const DirectPlace& to, uint64_t begin, uint64_t end, WriteHint stores) {
   std::byte* const reached = peer.Reach(to);
   if (reached == nullptr) {
     if (peer.HasEndedLately()) return ESRCH;

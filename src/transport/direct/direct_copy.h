@@ -24,9 +24,9 @@ bool CostsMore(const DirectPlace& remote, const DirectPlace& other);
 // Returns 0, or as in process_memory.h. What is copied comes before all that this thread stores
 // afterwards.
 int CopyFromPeer(const DirectPeer& peer, const DirectPlace& from, std::byte* to,
-                 const DirectRows& to_rows, uint64_t begin, uint64_t end, Stores stores);
+                 const DirectRows& to_rows, uint64_t begin, uint64_t end, WriteHint stores);
 int CopyToPeer(const DirectPeer& peer, const std::byte* from, const DirectRows& from_rows,
-               const DirectPlace& to, uint64_t begin, uint64_t end, Stores stores);
+               const DirectPlace& to, uint64_t begin, uint64_t end, WriteHint stores);
 
 }  // namespace sluice
 

@@ -35,7 +35,7 @@ void DirectFolder::AddPeers(const DirectPeer& peer, const DirectPlace& place) {
 }
 
 DirectFoldResult DirectFolder::Run(const Fold& fold, std::byte* to, const DirectRows& to_rows,
-                                   uint64_t begin, uint64_t end, Stores stores) {
+                                   uint64_t begin, uint64_t end, WriteHint stores) {
   DirectFoldResult result;
   const bool all_here = std::all_of(sides_.begin(), sides_.end(),
                                     [](const Side& side) { return side.data != nullptr; });
@@ -49,13 +49,13 @@ DirectFoldResult DirectFolder::Run(const Fold& fold, std::byte* to, const Direct
       begin = next;
     }
   }
-  if (stores == Stores::kStreaming) StreamFence();
+  if (stores == WriteHint::kStreaming) StreamFence();
   return result;
 }
 
 void DirectFolder::FoldStretches(const RowFold& fold, absl::Span<const Side> sides, std::byte* to,
                                  const DirectRows& to_rows, uint64_t begin, uint64_t end,
-                                 Stores stores) {
+                                 WriteHint stores) {
   for (uint64_t at = begin; at < end;) {
     uint64_t bytes = std::min(to_rows.StretchAt(at), end - at);
     stretches_.clear();
@@ -71,7 +71,7 @@ void DirectFolder::FoldStretches(const RowFold& fold, absl::Span<const Side> sid
 
 // The result so far stays in the first scratch block, and what is added comes into the second.
 DirectFoldResult DirectFolder::FoldBlock(const Fold& fold, std::byte* to, const DirectRows& to_rows,
-                                         uint64_t begin, uint64_t end, Stores stores) {
+                                         uint64_t begin, uint64_t end, WriteHint stores) {
   const RowFold step(fold.op, fold.dtype, 1);
   const RowFold last_step(fold.op, fold.dtype, fold.divisor);
   std::byte* const sum = scratch_.get();
@@ -86,7 +86,7 @@ DirectFoldResult DirectFolder::FoldBlock(const Fold& fold, std::byte* to, const 
       FoldStretches(last_step, pair, to, to_rows, begin, end, stores);
     } else {
       const DirectRows rows = ScratchRows(to_rows.bytes);
-      FoldStretches(step, pair, sum, rows, begin, end, Stores::kPlain);
+      FoldStretches(step, pair, sum, rows, begin, end, WriteHint::kPlain);
       pair[0] = {sum, nullptr, 0, rows};
     }
   }

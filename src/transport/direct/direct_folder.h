@@ -37,7 +37,7 @@ class DirectFolder {
   // Writes what bytes [begin, end) come to; both lie between elements, as do the ends of all rows.
   // `stores` is not kAuto. What is written comes before all that this thread stores afterwards.
   DirectFoldResult Run(const Fold& fold, std::byte* to, const DirectRows& to_rows, uint64_t begin,
-                       uint64_t end, Stores stores);
+                       uint64_t end, WriteHint stores);
 
  private:
   // A contribution: where it lies in this process, or in one whose memory the kernel alone reaches.
@@ -50,10 +50,10 @@ class DirectFolder {
 
   // All of `sides` lie in this process.
   void FoldStretches(const RowFold& fold, absl::Span<const Side> sides, std::byte* to,
-                     const DirectRows& to_rows, uint64_t begin, uint64_t end, Stores stores);
+                     const DirectRows& to_rows, uint64_t begin, uint64_t end, WriteHint stores);
   // A block that all contributions come to one after the other.
   DirectFoldResult FoldBlock(const Fold& fold, std::byte* to, const DirectRows& to_rows,
-                             uint64_t begin, uint64_t end, Stores stores);
+                             uint64_t begin, uint64_t end, WriteHint stores);
   // A contribution's part of a block as it lies in this process: where it lies, or in a scratch
   // block that it is read into. An error number.
   static int Fetch(const Side& side, std::byte* scratch, uint64_t begin, uint64_t end, Side* here);

@@ -189,7 +189,7 @@ void DirectTransport::Take(int peer, const DirectMessage& message) {
 
 void DirectTransport::TakeAccept(int peer, const DirectMessage& accept) {
   if (accept.claims >= DirectNode::kClaims) return Refuse(peer, "with claims that there are not");
-  if (accept.stores != Stores::kPlain && accept.stores != Stores::kStreaming) {
+  if (accept.stores != WriteHint::kPlain && accept.stores != WriteHint::kStreaming) {
     return Refuse(peer, "with stores of no kind");
   }
   Operation& send = At(accept.op);

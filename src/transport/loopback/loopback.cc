@@ -14,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "sluice/fabric.h"
-#include "sluice/local.h"
 #include "tensor/check.h"
 #include "transport/loopback/loopback_messages.h"
 #include "transport/op_check.h"

@@ -11,7 +11,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "sluice/fabric.h"
-#include "sluice/local.h"
 #include "sluice/session.h"
 #include "sluice/transport.h"
 

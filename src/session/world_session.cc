@@ -1,9 +1,10 @@
-// Epochs of a world, until a session of one of them is made.
+// Sessions of worlds: of all members, or of those that are there.
 #include <memory>
 #include <utility>
 
 #include "absl/time/time.h"
-#include "sluice/elastic.h"
+#include "sluice/session.h"
+#include "sluice/world.h"
 #include "transport/deadline.h"
 
 namespace sluice {
@@ -13,6 +14,14 @@ namespace {
 constexpr int kSilencesMax = 3;
 
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Create(World* world,
+                                                         const SessionOptions& options) {
+  if (world == nullptr) return absl::InvalidArgumentError("no world");
+  absl::StatusOr<std::unique_ptr<Fabric>> fabric = world->MakeFabric();
+  if (!fabric.ok()) return fabric.status();
+  return Create(*std::move(fabric), options);
+}
 
 absl::StatusOr<std::unique_ptr<Session>> NextSession(World* world, const SessionOptions& options,
                                                      const EpochOptions& epoch) {
