@@ -2,6 +2,7 @@
 // columns. Every element is checked.
 //
 //   one_process
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
@@ -19,14 +20,12 @@ constexpr int kRanks = 4;
 constexpr int64_t kRows = 512;
 constexpr int64_t kColumns = 1024;
 
-float ElementAt(int64_t row, int64_t column) { return static_cast<float>(row * kColumns + column); }
-
 // One rank's part: its rows go, and its columns come.
 absl::Status MoveAndCheck(std::unique_ptr<sluice::Fabric> fabric) {
   absl::StatusOr<std::unique_ptr<sluice::Session>> session =
       sluice::Session::Create(std::move(fabric), {});
   if (!session.ok()) return session.status();
-  const int64_t rank = (*session)->rank();
+  const int rank = (*session)->rank();
 
   const absl::StatusOr<sluice::Mesh> mesh = sluice::Mesh::Create({kRanks}, {0, 1, 2, 3});
   if (!mesh.ok()) return mesh.status();
@@ -38,26 +37,19 @@ absl::Status MoveAndCheck(std::unique_ptr<sluice::Fabric> fabric) {
   const absl::StatusOr<sluice::Transfer*> transfer = (*session)->Compile({{tensor}});
   if (!transfer.ok()) return transfer.status();
 
-  constexpr int64_t kOwnRows = kRows / kRanks;
-  constexpr int64_t kOwnColumns = kColumns / kRanks;
-  std::vector<float> src;
-  for (int64_t row = rank * kOwnRows; row < (rank + 1) * kOwnRows; ++row) {
-    for (int64_t column = 0; column < kColumns; ++column) src.push_back(ElementAt(row, column));
-  }
-  std::vector<float> dst(kRows * kOwnColumns);
-  const std::vector<sluice::TensorView> src_views = {
-      sluice::DenseView(src.data(), {kOwnRows, kColumns}, sluice::DType::kF32)};
-  const std::vector<sluice::TensorView> dst_views = {
-      sluice::DenseView(dst.data(), {kRows, kOwnColumns}, sluice::DType::kF32)};
-  const auto run = (*session)->Start(*transfer, src_views, dst_views);
+  auto src = sluice::LocalTensor::Create(tensor.src, tensor.shape, tensor.src_dtype, rank);
+  if (!src.ok()) return src.status();
+  auto dst = sluice::LocalTensor::Create(tensor.dst, tensor.shape, tensor.dst_dtype, rank);
+  if (!dst.ok()) return dst.status();
+  // Each element is its index in the whole tensor.
+  const std::vector<int64_t> from = src->GlobalIndices();
+  std::copy(from.begin(), from.end(), src->elements<float>().begin());
+  const auto run = (*session)->Start(*transfer, {src->view()}, {dst->view()});
   if (!run.ok()) return run.status();
   if (absl::Status status = run->Wait(); !status.ok()) return status;
-
-  size_t at = 0;
-  for (int64_t row = 0; row < kRows; ++row) {
-    for (int64_t column = rank * kOwnColumns; column < (rank + 1) * kOwnColumns; ++column) {
-      if (dst[at++] != ElementAt(row, column)) return absl::DataLossError("a wrong element");
-    }
+  const std::vector<int64_t> to = dst->GlobalIndices();
+  if (!std::equal(to.begin(), to.end(), dst->elements<float>().begin())) {
+    return absl::DataLossError("a wrong element");
   }
   return (*session)->Close();
 }

@@ -9,7 +9,6 @@
 //   scripts/spawn.sh -n 4 weight_sync     # without MPI
 #include <algorithm>
 #include <cstdio>
-#include <functional>
 #include <memory>
 #include <numeric>
 #include <vector>
@@ -22,8 +21,7 @@
 
 namespace {
 
-using sluice::IndexRange;
-using sluice::Layout;
+using sluice::LocalTensor;
 using sluice::Mesh;
 using sluice::Placement;
 
@@ -35,66 +33,29 @@ float ValueAt(int step, size_t tensor, int64_t index) {
                             8191);
 }
 
-// One rank's part of the tensors of one side.
-class LocalTensors {
- public:
-  LocalTensors(const sluice::TransferSpec& spec, int rank, bool is_dst) {
+// This rank's parts of the tensors of one side.
+struct Side {
+  Side(const sluice::TransferSpec& spec, int rank, bool is_dst) {
     for (const sluice::TensorTransfer& tensor : spec.tensors) {
-      const Layout& layout = is_dst ? tensor.dst : tensor.src;
-      shapes_.push_back(sluice::LocalShape(layout, tensor.shape, rank).value());
-      const int64_t count = std::accumulate(shapes_.back().begin(), shapes_.back().end(),
-                                            int64_t{1}, std::multiplies<>());
-      memory_.emplace_back(static_cast<size_t>(count));
-      indices_.push_back(GlobalIndices(layout, tensor.shape, rank));
-    }
-    for (size_t t = 0; t < memory_.size(); ++t) {
-      views_.push_back(sluice::DenseView(memory_[t].data(), shapes_[t], sluice::DType::kF32));
+      parts.push_back(LocalTensor::Create(is_dst ? tensor.dst : tensor.src, tensor.shape,
+                                          tensor.src_dtype, rank)
+                          .value());
+      views.push_back(parts.back().view());
     }
   }
 
-  absl::Span<const sluice::TensorView> views() const { return views_; }
-
-  // Stands for an optimiser step.
-  void Update(int step) {
-    for (size_t t = 0; t < memory_.size(); ++t) {
-      for (size_t i = 0; i < memory_[t].size(); ++i) {
-        memory_[t][i] = ValueAt(step, t, indices_[t][i]);
-      }
+  // Calls `visit` with each element, and what it is worth after `step`.
+  template <typename Visit>
+  void ForEach(int step, Visit visit) {
+    for (size_t t = 0; t < parts.size(); ++t) {
+      const std::vector<int64_t> indices = parts[t].GlobalIndices();
+      const absl::Span<float> elements = parts[t].elements<float>();
+      for (size_t i = 0; i < indices.size(); ++i) visit(elements[i], ValueAt(step, t, indices[i]));
     }
   }
 
-  int64_t CountWrong(int step) const {
-    int64_t wrong = 0;
-    for (size_t t = 0; t < memory_.size(); ++t) {
-      for (size_t i = 0; i < memory_[t].size(); ++i) {
-        if (memory_[t][i] != ValueAt(step, t, indices_[t][i])) ++wrong;
-      }
-    }
-    return wrong;
-  }
-
- private:
-  // Row-major global index of every local element, for tensors of one or two dimensions.
-  static std::vector<int64_t> GlobalIndices(const Layout& layout, const std::vector<int64_t>& shape,
-                                            int rank) {
-    std::vector<std::vector<IndexRange>> ranges = sluice::OwnedRanges(layout, shape, rank).value();
-    std::vector<int64_t> indices = {0};
-    for (size_t d = 0; d < shape.size(); ++d) {
-      std::vector<int64_t> longer;
-      for (int64_t prefix : indices) {
-        for (const IndexRange& range : ranges[d]) {
-          for (int64_t i = range.begin; i < range.end; ++i) longer.push_back(prefix * shape[d] + i);
-        }
-      }
-      indices = std::move(longer);
-    }
-    return indices;
-  }
-
-  std::vector<std::vector<int64_t>> shapes_;
-  std::vector<std::vector<float>> memory_;
-  std::vector<std::vector<int64_t>> indices_;
-  std::vector<sluice::TensorView> views_;
+  std::vector<LocalTensor> parts;
+  std::vector<sluice::TensorView> views;
 };
 
 sluice::TransferSpec MakeSpec(int job_ranks) {
@@ -132,15 +93,15 @@ int64_t TrainAndServe(examples::Ranks* ranks) {
   auto transfer = (*session)->Compile(spec);
   ranks->CheckOk(transfer.status());
 
-  LocalTensors weights(spec, rank, /*is_dst=*/false);
-  LocalTensors served(spec, rank, /*is_dst=*/true);
+  Side weights(spec, rank, /*is_dst=*/false);
+  Side served(spec, rank, /*is_dst=*/true);
   int64_t wrong = 0;
   for (int step = 1; step <= kSteps; ++step) {
-    weights.Update(step);
-    auto run = (*session)->Start(*transfer, weights.views(), served.views());
+    weights.ForEach(step, [](float& weight, float value) { weight = value; });  // an update
+    auto run = (*session)->Start(*transfer, weights.views, served.views);
     ranks->CheckOk(run.status());
     ranks->CheckOk(run->Wait());
-    wrong += served.CountWrong(step);
+    served.ForEach(step, [&](float weight, float value) { wrong += weight == value ? 0 : 1; });
   }
   ranks->CheckOk((*session)->Close());
   return wrong;

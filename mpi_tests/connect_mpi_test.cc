@@ -23,10 +23,8 @@ TEST(ConnectMpiTest, RandomHalves) {
     // A rank that asks for what nobody has.
     ConnectSpec wrong = memory.spec();
     if (self.rank == self.size - 1) {
-      ConnectTensor more = {
-          "nobody has this", {1}, DType::kF32, MakeLayout({1}, {self.rank}, "R"), {},
-          absl::nullopt};
-      wrong.targets.push_back(more);
+      wrong.targets.push_back(
+          {{"nobody has this", {1}, DType::kF32, MakeLayout({1}, {self.rank}, "R")}});
       wrong.late_targets = true;
     }
     const absl::Status refused = Connect(session.get(), wrong).status();
@@ -35,7 +33,7 @@ TEST(ConnectMpiTest, RandomHalves) {
     ASSERT_TRUE(connection.ok()) << connection.status();
     for (uint64_t round = 1; round <= 2; ++round) {
       memory.Prepare(round);
-      const auto run = (*connection)->Run(static_cast<int64_t>(round));
+      const auto run = (*connection)->Start({.version = static_cast<int64_t>(round)});
       ASSERT_TRUE(run.ok()) << run.status();
       ASSERT_TRUE(run->Wait().ok());
       EXPECT_EQ(memory.Check(round), "") << "rank " << self.rank << " seed " << seed;

@@ -75,7 +75,7 @@ ConnectJob MakeJob(const ConnectOptions& options, int rank, int size) {
       TensorView view = DenseView(nullptr, local, DType::kBF16);
       view.byte_offset = static_cast<int64_t>(bytes);
       bytes += static_cast<size_t>((local[0] * local[1] * 2 + 63) / 64 * 64);
-      tensors->push_back({NameOf(t), shape, DType::kBF16, *layout, view, absl::nullopt});
+      tensors->push_back({{NameOf(t), shape, DType::kBF16, *layout, view}});
     }
   }
   job.memory.reset(new std::byte[bytes]);

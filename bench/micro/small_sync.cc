@@ -60,9 +60,8 @@ class SmallTensors {
       for (const int dim : {0, 1}) {
         const Layout layout = {mesh, {Placement::Shard(dim)}};
         (dim == 0 ? spec.sources : spec.targets)
-            .push_back({absl::StrCat("w", t), shape, DType::kF32, layout,
-                        DenseView(At(t, dim), *LocalShape(layout, shape, rank), DType::kF32),
-                        absl::nullopt});
+            .push_back({{absl::StrCat("w", t), shape, DType::kF32, layout,
+                         DenseView(At(t, dim), *LocalShape(layout, shape, rank), DType::kF32)}});
       }
     }
   }

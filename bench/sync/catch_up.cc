@@ -26,7 +26,7 @@ absl::StatusOr<std::unique_ptr<CatchUp>> CatchUp::Start(Session* session, const 
   if (!connection.ok()) return connection.status();
   catch_up->connection_ = *std::move(connection);
   catch_up->start_ns_ = MonotonicNs();
-  auto run = catch_up->connection_->Run(version);
+  auto run = catch_up->connection_->Start({.version = version});
   if (!run.ok()) return run.status();
   catch_up->run_ = *run;
   return catch_up;

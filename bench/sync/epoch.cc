@@ -222,7 +222,7 @@ absl::Status SyncEpoch::PauseFirst() {
 
 absl::Status SyncEpoch::RunVersion() {
   const int64_t start_ns = MonotonicNs();
-  const auto run = weights_->Run(next_);
+  const auto run = weights_->Start({.version = next_});
   if (!run.ok()) return run.status();
   is_timed_ = true;
   absl::Status came = Await(*run);

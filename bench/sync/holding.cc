@@ -115,11 +115,7 @@ void Holding::Give(const Layouts& layouts, int rank, std::vector<ConnectTensor>*
   for (size_t i = 0; i < pieces_.size(); ++i) {
     if (!pieces_[i].part || !layouts[i].mesh.PositionOf(rank)) continue;
     const ModelTensor& model = weights_.tensors()[i];
-    tensors->push_back({.name = model.name,
-                        .shape = model.shape,
-                        .dtype = model.dtype,
-                        .layout = layouts[i],
-                        .view = pieces_[i].view});
+    tensors->push_back({{model.name, model.shape, model.dtype, layouts[i], pieces_[i].view}});
   }
 }
 

@@ -25,41 +25,28 @@ int main() {
   std::printf("trainer %d: waits for the servers\n", options->rank);
   std::fflush(stdout);
 
-  auto fabric = (*world)->MakeFabric();
-  CheckOk(fabric.status());
-  auto session = sluice::Session::Create(*std::move(fabric), {});
+  const auto session = sluice::Session::Create(world->get(), {});
   CheckOk(session.status());
 
   const sluice::Layout layout = {two_jobs::MeshOf(**world, options->role, options->size),
                                  {sluice::Placement::Shard(0)}};
   const std::vector<int64_t> shape = {two_jobs::kRows, two_jobs::kColumns};
-  const int rank = (*session)->rank();
-  const auto owned = sluice::OwnedRanges(layout, shape, rank);
-  CheckOk(owned.status());
-  const auto local_shape = sluice::LocalShape(layout, shape, rank);
-  CheckOk(local_shape.status());
-  std::vector<float> weights(static_cast<size_t>((*local_shape)[0] * (*local_shape)[1]));
+  auto weights =
+      sluice::LocalTensor::Create(layout, shape, sluice::DType::kF32, (*session)->rank());
+  CheckOk(weights.status());
+  const std::vector<int64_t> indices = weights->GlobalIndices();
+  const absl::Span<float> elements = weights->elements<float>();
 
   sluice::ConnectSpec own;
-  sluice::ConnectTensor tensor;
-  tensor.name = "embed_tokens";
-  tensor.shape = shape;
-  tensor.layout = layout;
-  tensor.view = sluice::DenseView(weights.data(), *local_shape, sluice::DType::kF32);
-  own.sources.push_back(tensor);
+  own.sources.push_back({{"embed_tokens", shape, sluice::DType::kF32, layout, weights->view()}});
   const auto connection = sluice::Connect(session->get(), own);
   CheckOk(connection.status());
 
   for (int step = 1; step <= two_jobs::kSteps; ++step) {
-    size_t at = 0;  // stands for an optimiser step
-    for (const sluice::IndexRange& rows : (*owned)[0]) {
-      for (int64_t row = rows.begin; row < rows.end; ++row) {
-        for (int64_t column = 0; column < two_jobs::kColumns; ++column) {
-          weights[at++] = two_jobs::ValueAt(step, row, column);
-        }
-      }
+    for (size_t i = 0; i < indices.size(); ++i) {  // stands for an optimiser step
+      elements[i] = two_jobs::ValueAt(step, indices[i]);
     }
-    const auto run = (*connection)->Run(step);
+    const auto run = (*connection)->Start({.version = step});
     CheckOk(run.status());
     CheckOk(run->Wait());
   }

@@ -18,8 +18,9 @@ inline constexpr int kSteps = 3;
 inline constexpr int64_t kRows = 1200;
 inline constexpr int64_t kColumns = 840;
 
-inline float ValueAt(int step, int64_t row, int64_t column) {
-  return static_cast<float>((row * 7 + column * 3 + int64_t{step} * 13) % 8191);
+// `index`: row-major.
+inline float ValueAt(int step, int64_t index) {
+  return static_cast<float>((index * 7 + int64_t{step} * 13) % 8191);
 }
 
 // A line of all members of a role, as ranks of the fabric.

@@ -29,20 +29,14 @@ namespace sluice {
 class Session;
 
 // Equal on all ranks but for the view.
-struct CheckpointTensor {
-  // In the checkpoint. A load may have several tensors of one name, which is read for each of them.
-  std::string name = {};
-  // Of the whole tensor. Empty for a scalar: the layout and the view have the shape {1} then. A
-  // load takes scalars and {1} for each other.
-  std::vector<int64_t> shape = {};
-  DType dtype = DType::kF32;  // in memory
-  // Without Partial placements. Or boxes: those of all ranks, as in a transfer. A load fills the
-  // boxes, whatever they leave out. In a save they cover the tensor, and of elements that several
-  // ranks hold, one rank's are written.
-  Layout layout = {};
-  // This rank's local tensor, of LocalShape's shape; ignored where it owns nothing. With boxes: a
-  // view of each, in TensorView::boxes.
-  TensorView view = {};
+// * The name is that in the checkpoint. A load may have several tensors of one name, which is read
+//   for each of them.
+// * The shape is empty for a scalar: the layout and the view have the shape {1} then. A load takes
+//   scalars and {1} for each other.
+// * The layout has no Partial placements. Or boxes: those of all ranks, as in a transfer. A load
+//   fills the boxes, whatever they leave out. In a save they cover the tensor, and of elements that
+//   several ranks hold, one rank's are written.
+struct CheckpointTensor : TensorPart {
   // What SaveCheckpoint writes; as `dtype` where there is none. A cast must exist. LoadCheckpoint
   // takes what the checkpoint has.
   absl::optional<DType> file_dtype = absl::nullopt;

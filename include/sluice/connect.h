@@ -3,19 +3,19 @@
 // Sources and targets meet by name. On a trainer's ranks:
 //
 //   ConnectSpec own;
-//   own.sources.push_back({.name = "wte", .shape = {50257, 768}, .dtype = DType::kF32,
-//                          .layout = {trainer_mesh, {Placement::Shard(0)}}, .view = wte});
+//   own.sources.push_back({{.name = "wte", .shape = {50257, 768}, .dtype = DType::kF32,
+//                           .layout = {trainer_mesh, {Placement::Shard(0)}}, .view = wte}});
 //   absl::StatusOr<std::unique_ptr<Connection>> weights = Connect(session, own);
 //
 // On a server's ranks, which do not know how the trainer cuts its tensors:
 //
-//   own.targets.push_back({.name = "embed", .shape = {50257, 768}, .dtype = DType::kBF16,
-//                          .layout = {server_mesh, {Placement::Shard(1)}}, .view = embed});
+//   own.targets.push_back({{.name = "embed", .shape = {50257, 768}, .dtype = DType::kBF16,
+//                           .layout = {server_mesh, {Placement::Shard(1)}}, .view = embed}});
 //   own.renames = {{"embed", "wte"}};  // target, source
 //
 // And on all of them, for each new version of the weights:
 //
-//   absl::StatusOr<Run> run = (*weights)->Run(version);
+//   absl::StatusOr<Run> run = (*weights)->Start({.version = version});
 //   if (run.ok()) absl::Status moved = run->Wait();
 //
 // Session::Compile stays for those who know both sides.
@@ -42,20 +42,14 @@ namespace sluice {
 class Session;
 class Transfer;
 
-// A tensor of which this rank has a part. A layout has a mesh and placements, or boxes:
+// A tensor of which this rank has a part. Names have 1 .. 1024 bytes. A layout is over the
+// session's ranks. It has a mesh and placements, or boxes:
 // * Ranks of a mesh all give the tensor, alike but for the view. One that owns no element may leave
 //   it out.
 // * A list of boxes is of this rank alone. Each rank that has boxes of the tensor gives its own,
 //   and shape, dtype and window as the others do. Together they are one layout. On one side all
 //   ranks that give a name have boxes, or none has.
-struct ConnectTensor {
-  std::string name = {};            // 1 .. 1024 bytes
-  std::vector<int64_t> shape = {};  // of the whole tensor
-  DType dtype = DType::kF32;
-  Layout layout = {};  // over the session's ranks
-  // This rank's local tensor, of LocalShape's shape; ignored where it owns nothing. With boxes: a
-  // view of each, in TensorView::boxes.
-  TensorView view = {};
+struct ConnectTensor : TensorPart {
   // As TensorTransfer has it. A target's counts; where it has none, its source's; else 0.
   absl::optional<int> window = absl::nullopt;
 };
@@ -94,11 +88,8 @@ class Connection {
   virtual Transfer* transfer() const = 0;
 
   // Collective; does not block. Session::Start with the memory that is bound. Errors are the same.
-  virtual absl::StatusOr<sluice::Run> Start(const StartOptions& options = {}) = 0;
-  // The same. `version` is what the caller calls the tensors' content. Ranks are not compared.
-  // InvalidArgument, and nothing begins, if it is not above that of the run before.
-  virtual absl::StatusOr<sluice::Run> Run(int64_t version, const StartOptions& options = {}) = 0;
-  // The last that Run began here with.
+  virtual absl::StatusOr<Run> Start(const StartOptions& options = {}) = 0;
+  // The last StartOptions::version that a run began here with.
   virtual absl::optional<int64_t> version() const = 0;
 
   // Other memory for tensors of this rank, by name, from the next run on. Runs under way keep

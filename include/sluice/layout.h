@@ -6,6 +6,7 @@
 #ifndef SLUICE_LAYOUT_H_
 #define SLUICE_LAYOUT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "sluice/tensor.h"
 
 namespace sluice {
 
@@ -177,6 +179,44 @@ struct IndexRange {
 absl::StatusOr<std::vector<std::vector<IndexRange>>> OwnedRanges(const Layout& layout,
                                                                  absl::Span<const int64_t> shape,
                                                                  int rank);
+
+// One rank's part of a tensor.
+struct TensorPart {
+  std::string name = {};
+  std::vector<int64_t> shape = {};  // of the whole tensor
+  DType dtype = DType::kF32;
+  Layout layout = {};
+  // The rank's local tensor, of LocalShape's shape; ignored where it owns nothing. With boxes: a
+  // view of each, in TensorView::boxes.
+  TensorView view = {};
+};
+
+// Memory of a rank's part: dense, on the host, zero at first. Movable only.
+class LocalTensor {
+ public:
+  // Of a tensor of `shape`. Errors as LocalShape.
+  static absl::StatusOr<LocalTensor> Create(const Layout& layout, absl::Span<const int64_t> shape,
+                                            DType dtype, int rank);
+
+  // Valid as long as the memory, which moves with this object.
+  const TensorView& view() const { return view_; }
+  // In the view's order. T has the dtype's size.
+  template <typename T>
+  absl::Span<T> elements() {
+    return absl::MakeSpan(reinterpret_cast<T*>(memory_.get()), bytes_ / sizeof(T));
+  }
+  // The row-major index in the whole tensor of each element, in the view's order.
+  std::vector<int64_t> GlobalIndices() const;
+
+ private:
+  LocalTensor() = default;
+
+  TensorView view_;
+  size_t bytes_ = 0;
+  std::unique_ptr<std::byte[]> memory_;
+  std::vector<int64_t> whole_;  // the tensor's shape
+  std::vector<std::vector<IndexRange>> owned_;
+};
 
 }  // namespace sluice
 

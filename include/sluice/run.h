@@ -25,6 +25,10 @@ struct StartOptions {
   // each of them. Nothing of the window moves before all have been supplied. So this rank needs
   // memory for one window at a time, beside the budget.
   bool late_destinations = false;
+  // For Connection::Start: what the caller calls the tensors' content. Ranks are not compared.
+  // InvalidArgument, and nothing begins, if it is not above that of the connection's run before, or
+  // for Session::Start.
+  absl::optional<int64_t> version = absl::nullopt;
   // A stream of the session's accelerator, in whose order the run takes part. The run comes after
   // what the stream holds at Start. Memory that Supply gives is touched after what the stream holds
   // at that call. What the stream gets after Wait has returned comes after the run. What it gets

@@ -29,22 +29,17 @@ std::vector<ConnectTensor> HalfOf(nb::handle entries, bool target, int rank, Own
   std::vector<ConnectTensor> half;
   for (const nb::handle entry : entries) {
     NamedTensor read = NamedTensorOf(entry, rank);
-    ConnectTensor tensor;
-    tensor.name = read.name;
-    tensor.shape = std::move(read.shape);
-    tensor.dtype = read.dtype;
-    tensor.layout = std::move(read.layout);
-    tensor.view = std::move(read.view);
+    ConnectTensor tensor = {std::move(read.part)};
     if (!read.extra.is_none()) {
       int window = 0;
       if (!nb::try_cast(read.extra, window)) {
         throw nb::type_error(
-            absl::StrCat("tensor \"", read.name, "\": the window has to be an int or None")
+            absl::StrCat("tensor \"", tensor.name, "\": the window has to be an int or None")
                 .c_str());
       }
       tensor.window = window;
     }
-    if (read.owner != nullptr) (*owners)[{target, std::move(read.name)}] = std::move(read.owner);
+    if (read.owner != nullptr) (*owners)[{target, tensor.name}] = std::move(read.owner);
     half.push_back(std::move(tensor));
   }
   return half;
@@ -126,11 +121,8 @@ std::unique_ptr<PyRun> StartRun(const PyConnection& self, nb::handle stream, boo
   if (!stream.is_none()) {
     options.stream = StreamHandle{reinterpret_cast<void*>(nb::cast<uintptr_t>(stream))};
   }
-  absl::optional<int64_t> number;
-  if (!version.is_none()) number = nb::cast<int64_t>(version);
-  const Run run = ValueOrRaise(session.desk().CallHere([&] {
-    return number.has_value() ? connection->Run(*number, options) : connection->Start(options);
-  }));
+  if (!version.is_none()) options.version = nb::cast<int64_t>(version);
+  const Run run = ValueOrRaise(session.desk().CallHere([&] { return connection->Start(options); }));
   session.Began(run, self->owners);
   session.Supplied(run.number(), Hold(keep));
   return std::make_unique<PyRun>(std::make_shared<RunState>(RunState{self->session, run, false}));
@@ -208,12 +200,7 @@ std::shared_ptr<CheckpointCall> CheckpointCallOf(const PySession& session, std::
   call->place = std::move(place);
   for (const nb::handle entry : tensors) {
     NamedTensor read = NamedTensorOf(entry, session->rank());
-    CheckpointTensor tensor;
-    tensor.name = std::move(read.name);
-    tensor.shape = std::move(read.shape);
-    tensor.dtype = read.dtype;
-    tensor.layout = std::move(read.layout);
-    tensor.view = std::move(read.view);
+    CheckpointTensor tensor = {std::move(read.part)};
     if (!read.extra.is_none()) tensor.file_dtype = DTypeOf(read.extra);
     call->tensors.push_back(std::move(tensor));
     call->owners.push_back(std::move(read.owner));

@@ -56,7 +56,7 @@ TensorView OneViewOf(nb::handle view, const std::string& name) {
 }
 
 // A view of all that `rank` owns, without data.
-TensorView LateView(const NamedTensor& tensor, int rank) {
+TensorView LateView(const TensorPart& tensor, int rank) {
   TensorView late;
   late.dtype = tensor.dtype;
   if (!tensor.layout.boxes.empty()) {
@@ -126,7 +126,8 @@ NamedTensor NamedTensorOf(nb::handle entry, int rank) {
         "behind it");
   }
   const nb::tuple fields = nb::borrow<nb::tuple>(entry);
-  NamedTensor tensor;
+  NamedTensor read;
+  TensorPart& tensor = read.part;
   if (!nb::try_cast(fields[0], tensor.name)) throw nb::type_error("a tensor's name is a str");
   tensor.shape = IntsOf(fields[1], "a tensor's shape");
   tensor.dtype = DTypeOf(fields[2]);
@@ -146,9 +147,9 @@ NamedTensor NamedTensorOf(nb::handle entry, int rank) {
       tensor.view = std::move(boxes);
     }
   }
-  if (fields.size() > 5) tensor.extra = fields[5];
-  if (fields.size() > 6) tensor.owner = Hold(fields[6]);
-  return tensor;
+  if (fields.size() > 5) read.extra = fields[5];
+  if (fields.size() > 6) read.owner = Hold(fields[6]);
+  return read;
 }
 
 nb::object OptionReader::Take(const char* key) {

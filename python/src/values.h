@@ -35,11 +35,7 @@ std::vector<std::string> DTypeNames();
 // A tensor as tuples describe it: (name, shape, dtype, layout, view, extra, owner), of which the
 // last two may be missing.
 struct NamedTensor {
-  std::string name = {};
-  std::vector<int64_t> shape = {};
-  DType dtype = DType::kF32;
-  Layout layout = {};
-  TensorView view = {};
+  TensorPart part = {};
   nb::object extra = nb::none();
   Owner owner = nullptr;
 };

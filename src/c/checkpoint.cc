@@ -18,27 +18,14 @@ namespace {
 
 absl::Status SetTensor(absl::string_view name, const sluice_checkpoint_tensor& given,
                        LayoutReader* layouts, CheckpointTensor* tensor) {
-  if (given.name == nullptr) return IsNull(absl::StrCat(name, ".name"));
-  tensor->name = given.name;
-  absl::StatusOr<std::vector<int64_t>> shape = ToShape(name, given.ndim, given.shape);
-  if (!shape.ok()) return shape.status();
-  if (given.ndim > 0) tensor->shape = *std::move(shape);
-  const absl::StatusOr<DType> dtype = ToDType(absl::StrCat(name, ".dtype"), given.dtype);
-  if (!dtype.ok()) return dtype.status();
-  tensor->dtype = *dtype;
+  if (absl::Status status = SetPart(name, given, layouts, tensor); !status.ok()) return status;
+  if (given.ndim == 0) tensor->shape.clear();
   if (given.file_dtype != SLUICE_NO_DTYPE) {
     const absl::StatusOr<DType> file_dtype =
         ToDType(absl::StrCat(name, ".file_dtype"), given.file_dtype);
     if (!file_dtype.ok()) return file_dtype.status();
     tensor->file_dtype = *file_dtype;
   }
-  absl::StatusOr<Layout> layout =
-      layouts->Read(absl::StrCat(name, ".layout"), given.layout, given.ndim);
-  if (!layout.ok()) return layout.status();
-  tensor->layout = *std::move(layout);
-  absl::StatusOr<TensorView> view = ToMemory(absl::StrCat(name, ".memory"), given.memory);
-  if (!view.ok()) return view.status();
-  tensor->view = *std::move(view);
   return absl::OkStatus();
 }
 

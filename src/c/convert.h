@@ -11,9 +11,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "c/call.h"
 #include "sluice/layout.h"
 #include "sluice/session.h"
 #include "sluice/sluice.h"
@@ -51,6 +53,28 @@ class LayoutReader {
   std::map<std::pair<const sluice_layout*, int32_t>, Layout> layouts_;
   std::map<std::tuple<const int64_t*, const int32_t*, int32_t>, Mesh> meshes_;
 };
+
+// What sluice_half and sluice_checkpoint_tensor have in common.
+template <typename Given>
+absl::Status SetPart(absl::string_view name, const Given& given, LayoutReader* layouts,
+                     TensorPart* part) {
+  if (given.name == nullptr) return IsNull(absl::StrCat(name, ".name"));
+  part->name = given.name;
+  absl::StatusOr<std::vector<int64_t>> shape = ToShape(name, given.ndim, given.shape);
+  if (!shape.ok()) return shape.status();
+  part->shape = *std::move(shape);
+  const absl::StatusOr<DType> dtype = ToDType(absl::StrCat(name, ".dtype"), given.dtype);
+  if (!dtype.ok()) return dtype.status();
+  part->dtype = *dtype;
+  absl::StatusOr<Layout> layout =
+      layouts->Read(absl::StrCat(name, ".layout"), given.layout, given.ndim);
+  if (!layout.ok()) return layout.status();
+  part->layout = *std::move(layout);
+  absl::StatusOr<TensorView> view = ToMemory(absl::StrCat(name, ".memory"), given.memory);
+  if (!view.ok()) return view.status();
+  part->view = *std::move(view);
+  return absl::OkStatus();
+}
 
 // Null: the defaults.
 absl::StatusOr<SessionOptions> ToSessionOptions(const sluice_session_options* given);

@@ -69,23 +69,8 @@ TransferSpec BadSpec(const absl::Status& why) {
 
 absl::Status SetHalf(absl::string_view name, const sluice_half& given, LayoutReader* layouts,
                      ConnectTensor* tensor) {
-  if (given.name == nullptr) return IsNull(absl::StrCat(name, ".name"));
-  tensor->name = given.name;
-  absl::StatusOr<std::vector<int64_t>> shape = ToShape(name, given.ndim, given.shape);
-  if (!shape.ok()) return shape.status();
-  tensor->shape = *std::move(shape);
-  const absl::StatusOr<DType> dtype = ToDType(absl::StrCat(name, ".dtype"), given.dtype);
-  if (!dtype.ok()) return dtype.status();
-  tensor->dtype = *dtype;
-  absl::StatusOr<Layout> layout =
-      layouts->Read(absl::StrCat(name, ".layout"), given.layout, given.ndim);
-  if (!layout.ok()) return layout.status();
-  tensor->layout = *std::move(layout);
-  absl::StatusOr<TensorView> view = ToMemory(absl::StrCat(name, ".memory"), given.memory);
-  if (!view.ok()) return view.status();
-  tensor->view = *std::move(view);
   if (given.window != 0) tensor->window = given.window == -1 ? 0 : given.window;
-  return absl::OkStatus();
+  return SetPart(name, given, layouts, tensor);
 }
 
 absl::StatusOr<std::vector<ConnectTensor>> ToHalves(absl::string_view name,
@@ -179,7 +164,6 @@ struct Begin {
   std::vector<TensorView> src;
   std::vector<TensorView> dst;
   StartOptions options;
-  int64_t version = 0;
 };
 
 absl::Status ReadBegin(const sluice_transfer& transfer, const sluice_views* src,
@@ -189,7 +173,7 @@ absl::Status ReadBegin(const sluice_transfer& transfer, const sluice_views* src,
   if (!status.ok()) return status;
   begin->options.events = read.events != 0;
   begin->options.late_destinations = read.late != 0;
-  begin->version = read.version;
+  if (read.version != 0) begin->options.version = read.version;
   if (transfer.connection != nullptr) {
     if (src == nullptr && dst == nullptr) return absl::OkStatus();
     return absl::InvalidArgumentError(
@@ -208,12 +192,8 @@ absl::Status ReadBegin(const sluice_transfer& transfer, const sluice_views* src,
 }
 
 absl::StatusOr<Run> Start(sluice_transfer* transfer, const Begin& begin) {
-  if (transfer->connection == nullptr) {
-    return transfer->session->session->Start(transfer->transfer, begin.src, begin.dst,
-                                             begin.options);
-  }
-  return begin.version == 0 ? transfer->connection->Start(begin.options)
-                            : transfer->connection->Run(begin.version, begin.options);
+  if (transfer->connection != nullptr) return transfer->connection->Start(begin.options);
+  return transfer->session->session->Start(transfer->transfer, begin.src, begin.dst, begin.options);
 }
 
 absl::Status StartRun(sluice_transfer* transfer, const sluice_views* src, const sluice_views* dst,

@@ -18,20 +18,15 @@ class ConnectionImpl final : public Connection {
 
   Transfer* transfer() const override { return transfer_; }
 
-  absl::StatusOr<sluice::Run> Start(const StartOptions& options) override {
+  absl::StatusOr<Run> Start(const StartOptions& options) override {
     if (absl::Status status = CheckThere(); !status.ok()) return status;
-    return SessionImpl::Start(session_, transfer_, bound_.src(), bound_.dst(), bound_.binding(),
-                              options);
-  }
-
-  absl::StatusOr<sluice::Run> Run(int64_t version, const StartOptions& options) override {
-    if (absl::Status status = CheckThere(); !status.ok()) return status;
-    if (version_ && version <= *version_) {
+    if (options.version && version_ && *options.version <= *version_) {
       return absl::InvalidArgumentError(
-          absl::StrCat("version ", version, " is to follow version ", *version_));
+          absl::StrCat("version ", *options.version, " is to follow version ", *version_));
     }
-    absl::StatusOr<sluice::Run> run = Start(options);
-    if (run.ok()) version_ = version;
+    absl::StatusOr<Run> run = SessionImpl::Start(session_, transfer_, bound_.src(), bound_.dst(),
+                                                 bound_.binding(), options);
+    if (run.ok() && options.version) version_ = options.version;
     return run;
   }
 

@@ -64,6 +64,7 @@ absl::Status Session::Drop(Transfer* transfer) {
 
 absl::StatusOr<Run> Session::Start(Transfer* transfer, absl::Span<const TensorView> src,
                                    absl::Span<const TensorView> dst, const StartOptions& options) {
+  if (options.version) return absl::InvalidArgumentError("a version is for Connection::Start");
   return SessionImpl::Start(this, transfer, src, dst, /*binding=*/0, options);
 }
 

@@ -56,7 +56,8 @@ Lists FlatByPosition(const std::vector<int64_t>& shape, std::vector<int64_t> mes
   const Layout layout = {MakeMesh(std::move(mesh_sizes)), std::move(placements), std::move(order)};
   Lists flat;
   for (const int rank : layout.mesh.ranks()) {
-    flat.push_back(oracle::FlatIndices(OwnedIndices(layout, shape, rank), shape));
+    flat.push_back(LocalTensor::Create(layout, shape, DType::kU8, rank)->GlobalIndices());
+    EXPECT_EQ(flat.back(), oracle::FlatIndices(OwnedIndices(layout, shape, rank), shape));
   }
   return flat;
 }
@@ -214,6 +215,26 @@ TEST(ValidateLayoutTest, RefusesWhatDoesNotFit) {
     EXPECT_EQ(Validate(bad.placements, bad.shape).code(), absl::StatusCode::kInvalidArgument)
         << bad.what;
   }
+}
+
+// FlatByPosition looks at the global indices.
+TEST(LocalTensorTest, HasMemoryForWhatTheRankOwns) {
+  const Layout columns = {MakeMesh({2}), {kS1}};
+  auto made = LocalTensor::Create(columns, {3, 5}, DType::kI32, 1);
+  ASSERT_TRUE(made.ok()) << made.status();
+  LocalTensor local = *std::move(made);
+  EXPECT_THAT(local.view().shape, ElementsAre(3, 2));
+  EXPECT_EQ(local.view().dtype, DType::kI32);
+  EXPECT_EQ(local.view().data, local.elements<int32_t>().data());
+  EXPECT_THAT(local.elements<int32_t>(), AllOf(SizeIs(6), Each(0)));
+
+  made = LocalTensor::Create(columns, {3, 5}, DType::kI32, 2);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_THAT(made->elements<int32_t>(), IsEmpty());
+  EXPECT_THAT(made->GlobalIndices(), IsEmpty());
+
+  EXPECT_EQ(LocalTensor::Create(columns, {3}, DType::kI32, 0).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(ValidateLayoutTest, RefusesThePlaceholderMesh) {

@@ -51,7 +51,7 @@ TEST(ConnectBoxesTest, RandomBoxesAndCopiesAgainstBruteForce) {
         EXPECT_EQ(names, order);
         for (uint64_t round = 1; round <= 2; ++round) {
           memory.Prepare(round);
-          const auto run = (*connection)->Run(static_cast<int64_t>(round));
+          const auto run = (*connection)->Start({.version = static_cast<int64_t>(round)});
           ASSERT_TRUE(run.ok()) << run.status();
           const absl::Status status = run->Wait();
           ASSERT_TRUE(status.ok()) << status;
@@ -121,15 +121,14 @@ TEST(ConnectBoxesTest, BoxesOfAPlacementBringThePlacementsBytes) {
       std::vector<float> placed(static_cast<size_t>(wanted[0] * wanted[1]));
       std::vector<float> boxed(placed.size());
       ConnectSpec own;
-      own.sources.push_back({"placed", shape, DType::kF32, source,
-                             DenseView(src.data(), local, DType::kF32), absl::nullopt});
+      own.sources.push_back(
+          {{"placed", shape, DType::kF32, source, DenseView(src.data(), local, DType::kF32)}});
       TensorView source_view;
       source_view.boxes = {DenseView(src.data(), local, DType::kF32)};
-      own.sources.push_back({"boxed", shape, DType::kF32,
-                             BoxesOf(self.rank, boxes_of(source, self.rank)), source_view,
-                             absl::nullopt});
-      own.targets.push_back({"placed", shape, DType::kF32, target,
-                             DenseView(placed.data(), wanted, DType::kF32), absl::nullopt});
+      own.sources.push_back({{"boxed", shape, DType::kF32,
+                              BoxesOf(self.rank, boxes_of(source, self.rank)), source_view}});
+      own.targets.push_back(
+          {{"placed", shape, DType::kF32, target, DenseView(placed.data(), wanted, DType::kF32)}});
       // Boxes as they lie in the local tensor: rows of its rows.
       const std::vector<Box> boxes = boxes_of(target, self.rank);
       TensorView views;
@@ -144,14 +143,13 @@ TEST(ConnectBoxesTest, BoxesOfAPlacementBringThePlacementsBytes) {
         column = 0;
       }
       if (!boxes.empty()) {
-        own.targets.push_back(
-            {"boxed", shape, DType::kF32, BoxesOf(self.rank, boxes), views, absl::nullopt});
+        own.targets.push_back({{"boxed", shape, DType::kF32, BoxesOf(self.rank, boxes), views}});
       }
       const auto session = OpenSession(self, {});
       ASSERT_NE(session, nullptr);
       const auto connection = Connect(session.get(), own);
       ASSERT_TRUE(connection.ok()) << connection.status();
-      const auto run = (*connection)->Run(1);
+      const auto run = (*connection)->Start({.version = 1});
       ASSERT_TRUE(run.ok()) << run.status();
       ASSERT_TRUE(run->Wait().ok());
       EXPECT_EQ(boxed, placed) << placements;
@@ -186,7 +184,7 @@ TEST(ConnectBoxesTest, OtherMemoryFromOneRunToTheNext) {
                   testing::HasSubstr("target 'w': box 0: view has no data"));
       EXPECT_TRUE((*connection)->Rebind({}, {{"w", other}}).ok());
     }
-    const auto run = (*connection)->Run(1);
+    const auto run = (*connection)->Start({.version = 1});
     ASSERT_TRUE(run.ok()) << run.status();
     ASSERT_TRUE(run->Wait().ok());
     if (self.rank >= 2) {
@@ -217,7 +215,8 @@ TEST(ConnectBoxesTest, MemoryThatComesDuringARun) {
     ASSERT_TRUE(connection.ok()) << connection.status();
     StartOptions options;
     options.late_destinations = self.rank >= 2;
-    const auto run = (*connection)->Run(1, options);
+    options.version = 1;
+    const auto run = (*connection)->Start(options);
     ASSERT_TRUE(run.ok()) << run.status();
     if (self.rank >= 2) {
       EXPECT_TRUE(run->Supply(0, late).ok());
@@ -330,24 +329,22 @@ TEST(ConnectCopiesTest, PlainCopiesOfSeveralRanksAreReplicas) {
     std::iota(whole.begin(), whole.end(), 1.0F);
     ConnectSpec own;
     if (self.rank != 1) {
-      own.sources.push_back({"w",
-                             {12},
-                             DType::kF32,
-                             MakeLayout({1}, {self.rank}, "R"),
-                             DenseView(whole.data(), {12}, DType::kF32),
-                             absl::nullopt});
+      own.sources.push_back({{"w",
+                              {12},
+                              DType::kF32,
+                              MakeLayout({1}, {self.rank}, "R"),
+                              DenseView(whole.data(), {12}, DType::kF32)}});
     }
-    own.targets.push_back({"w",
-                           {12},
-                           DType::kF32,
-                           MakeLayout({4}, Ranks(0, 4), "S(0)"),
-                           DenseView(part.data(), {3}, DType::kF32),
-                           absl::nullopt});
+    own.targets.push_back({{"w",
+                            {12},
+                            DType::kF32,
+                            MakeLayout({4}, Ranks(0, 4), "S(0)"),
+                            DenseView(part.data(), {3}, DType::kF32)}});
     const auto connection = Connect(session.get(), own);
     ASSERT_TRUE(connection.ok()) << connection.status();
     const TensorTransfer& tensor = (*connection)->transfer()->spec().tensors[0];
     EXPECT_THAT(tensor.src.mesh.ranks(), testing::ElementsAre(0, 2, 3));
-    const auto run = (*connection)->Run(1);
+    const auto run = (*connection)->Start({.version = 1});
     ASSERT_TRUE(run.ok()) << run.status();
     ASSERT_TRUE(run->Wait().ok());
     for (size_t i = 0; i < 3; ++i) {

@@ -38,7 +38,7 @@ TEST(ConnectCallsTest, ARunIsInFlight) {
     Own own(self.rank);
     const auto connection = Connect(session.get(), own.spec);
     ASSERT_TRUE(connection.ok()) << connection.status();
-    const auto run = (*connection)->Run(1);
+    const auto run = (*connection)->Start({.version = 1});
     ASSERT_TRUE(run.ok()) << run.status();
     for (const absl::Status& status :
          {Connect(session.get(), own.spec).status(), (*connection)->Drop()}) {

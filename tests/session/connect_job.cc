@@ -230,15 +230,15 @@ ConnectMemory::ConnectMemory(const ConnectJob& job, int rank, oracle::Dice* dice
     if (is_new && has_source && Gives(own_src, tensor.shape, rank, dice)) {
       is_source = true;
       const TensorView view = Remember(tensor, t, Side::kSource, rank, style, &src_[source]);
-      spec_.sources.push_back(
-          {source, tensor.shape, tensor.src_dtype, own_src, view, absl::nullopt});
+      spec_.sources.push_back({{source, tensor.shape, tensor.src_dtype, own_src, view}});
     }
     if (HasSome(tensor.dst, rank) && Gives(tensor.dst, tensor.shape, rank, dice)) {
       is_target = true;
       const TensorView view =
           Remember(tensor, number->second, Side::kDestination, rank, style, &dst_[tensor.name]);
-      spec_.targets.push_back({tensor.name, tensor.shape, tensor.dst_dtype,
-                               LayoutOfRank(tensor.dst, 1, rank), view, tensor.window});
+      spec_.targets.push_back(
+          {{tensor.name, tensor.shape, tensor.dst_dtype, LayoutOfRank(tensor.dst, 1, rank), view},
+           tensor.window});
     }
   }
   Shuffle(dice, &spec_.sources);

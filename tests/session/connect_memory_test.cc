@@ -22,12 +22,8 @@ void ExpectCode(const absl::Status& status, StatusCode code, const std::string& 
 
 // One element from rank 0 to rank 1.
 ConnectTensor OneElement(int rank, void* data, absl::Span<const int64_t> local = {1}) {
-  return {"x",
-          {1},
-          DType::kI64,
-          MakeLayout({1}, {rank}, "R"),
-          DenseView(data, local, DType::kI64),
-          absl::nullopt};
+  return {
+      {"x", {1}, DType::kI64, MakeLayout({1}, {rank}, "R"), DenseView(data, local, DType::kI64)}};
 }
 
 TEST(ConnectMemoryTest, OtherMemoryIsUsedFromTheNextRunOn) {
@@ -183,8 +179,9 @@ TEST(ConnectMemoryTest, TargetsMayGetTheirMemoryLater) {
     ASSERT_TRUE(connection.ok()) << connection.status();
     StartOptions late;
     late.late_destinations = true;
+    late.version = 1;
     const TensorView view = DenseView(&cell, {1}, DType::kI64);
-    const auto supplied = (*connection)->Run(1, late);
+    const auto supplied = (*connection)->Start(late);
     ASSERT_TRUE(supplied.ok()) << supplied.status();
     if (self.rank == 1) {
       EXPECT_TRUE(supplied->Supply(0, view).ok());
@@ -195,7 +192,7 @@ TEST(ConnectMemoryTest, TargetsMayGetTheirMemoryLater) {
     if (self.rank == 1) {
       EXPECT_TRUE((*connection)->Rebind({}, {{{"x", view}}}).ok());
     }
-    const auto bound = (*connection)->Run(2);
+    const auto bound = (*connection)->Start({.version = 2});
     ASSERT_TRUE(bound.ok()) << bound.status();
     EXPECT_TRUE(bound->Wait().ok());
     EXPECT_EQ(cell, 8);
@@ -220,7 +217,7 @@ TEST(ConnectMemoryTest, SourcesThatNobodyAsksForMayBeIgnored) {
     const auto connection = Connect(session.get(), own);
     ASSERT_TRUE(connection.ok()) << connection.status();
     EXPECT_EQ((*connection)->transfer()->spec().tensors.size(), 1u);
-    const auto run = (*connection)->Run(1);
+    const auto run = (*connection)->Start({.version = 1});
     ASSERT_TRUE(run.ok()) << run.status();
     EXPECT_TRUE(run->Wait().ok());
     EXPECT_EQ(cells[0], 7);

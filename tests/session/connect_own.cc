@@ -12,10 +12,10 @@ namespace sluice::session_test {
 
 Own::Own(int rank) {
   const bool is_source = rank < 2;
-  ConnectTensor tensor = {
-      "w",         {4, 8},
-      DType::kF32, is_source ? MakeLayout({2}, {0, 1}, "S(0)") : MakeLayout({2}, {2, 3}, "S(1)"),
-      {},          absl::nullopt};
+  ConnectTensor tensor;
+  tensor.name = "w";
+  tensor.shape = {4, 8};
+  tensor.layout = is_source ? MakeLayout({2}, {0, 1}, "S(0)") : MakeLayout({2}, {2, 3}, "S(1)");
   tensor.view =
       DenseView(memory.data(), is_source ? std::vector<int64_t>{2, 8} : std::vector<int64_t>{4, 4},
                 DType::kF32);
@@ -27,7 +27,7 @@ void RunGood(Session* session, int rank) {
   own.memory.fill(rank < 2 ? static_cast<float>(rank + 1) : 0.0f);
   const auto connection = Connect(session, own.spec);
   ASSERT_TRUE(connection.ok()) << connection.status();
-  const auto run = (*connection)->Run(1);
+  const auto run = (*connection)->Start({.version = 1});
   ASSERT_TRUE(run.ok()) << run.status();
   ASSERT_TRUE(run->Wait().ok());
   if (rank < 2) return;

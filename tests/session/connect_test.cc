@@ -27,7 +27,7 @@ void ExpectCode(const absl::Status& status, StatusCode code, const std::string& 
 // A run of `connection`, verified.
 void RunConnected(Connection* connection, ConnectMemory* memory, uint64_t round) {
   memory->Prepare(round);
-  const auto run = connection->Run(static_cast<int64_t>(round));
+  const auto run = connection->Start({.version = static_cast<int64_t>(round)});
   ASSERT_TRUE(run.ok()) << run.status();
   const absl::Status status = run->Wait();
   ASSERT_TRUE(status.ok()) << status;
@@ -118,8 +118,10 @@ TEST(ConnectTest, VersionsRise) {
     EXPECT_EQ(all.connection->version(), absl::nullopt);
     RunConnected(all.connection.get(), all.memory.get(), 3);
     EXPECT_EQ(all.connection->version(), 3);
-    ExpectCode(all.connection->Run(3).status(), StatusCode::kInvalidArgument,
+    ExpectCode(all.connection->Start({.version = 3}).status(), StatusCode::kInvalidArgument,
                "version 3 is to follow version 3");
+    ExpectCode(all.session->Start(all.connection->transfer(), {}, {}, {.version = 9}).status(),
+               StatusCode::kInvalidArgument, "a version is for Connection::Start");
     const auto unnamed = all.connection->Start();
     ASSERT_TRUE(unnamed.ok()) << unnamed.status();
     EXPECT_TRUE(unnamed->Wait().ok());
@@ -152,8 +154,9 @@ TEST(ConnectTest, ADroppedConnectionHasNoTransfer) {
     EXPECT_TRUE(all.connection->Drop().ok());
     EXPECT_EQ(all.connection->transfer(), nullptr);
     for (const absl::Status& status :
-         {all.connection->Start().status(), all.connection->Run(2).status(),
-          all.connection->Run(1).status(),  // whose version is not above the last one either
+         {all.connection->Start().status(), all.connection->Start({.version = 2}).status(),
+          all.connection->Start({.version = 1})
+              .status(),  // whose version is not above the last one either
           all.connection->Rebind({}, {}), all.connection->Drop()}) {
       ExpectCode(status, StatusCode::kFailedPrecondition, "the connection has been dropped");
     }
@@ -174,7 +177,7 @@ TEST(ConnectTest, NobodyHasAnything) {
     const auto connection = Connect(session.get(), {});
     ASSERT_TRUE(connection.ok()) << connection.status();
     EXPECT_TRUE((*connection)->transfer()->spec().tensors.empty());
-    const auto run = (*connection)->Run(1);
+    const auto run = (*connection)->Start({.version = 1});
     ASSERT_TRUE(run.ok()) << run.status();
     EXPECT_TRUE(run->Wait().ok());
     EXPECT_TRUE(session->Close().ok());

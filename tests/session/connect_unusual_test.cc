@@ -23,17 +23,14 @@ using testing::HasSubstr;
 template <size_t n>
 ConnectTensor Whole(const std::string& name, int rank, std::array<int64_t, n>* cells) {
   const int64_t size = n;
-  return {name,
-          {size},
-          DType::kI64,
-          MakeLayout({1}, {rank}, "R"),
-          DenseView(cells->data(), {size}, DType::kI64),
-          absl::nullopt};
+  return {{name,
+           {size},
+           DType::kI64,
+           MakeLayout({1}, {rank}, "R"),
+           DenseView(cells->data(), {size}, DType::kI64)}};
 }
 
-ConnectTensor Empty(Layout layout) {
-  return {"empty", {0, 4}, DType::kF32, std::move(layout), {}, absl::nullopt};
-}
+ConnectTensor Empty(Layout layout) { return {{"empty", {0, 4}, DType::kF32, std::move(layout)}}; }
 
 std::unique_ptr<Connection> Connected(Session* session, const ConnectSpec& own) {
   auto connection = Connect(session, own);
@@ -125,12 +122,11 @@ TEST(ConnectUnusualTest, OneNameAsSourceAndTarget) {
     std::array<int64_t, 1> from = {self.rank + 7};
     Three to = {};
     ConnectSpec own;
-    own.sources.push_back({"x",
-                           {3},
-                           DType::kI64,
-                           MakeLayout({3}, {0, 1, 2}, "S(0)"),
-                           DenseView(from.data(), {1}, DType::kI64),
-                           absl::nullopt});
+    own.sources.push_back({{"x",
+                            {3},
+                            DType::kI64,
+                            MakeLayout({3}, {0, 1, 2}, "S(0)"),
+                            DenseView(from.data(), {1}, DType::kI64)}});
     own.targets.push_back(Whole("x", self.rank, &to));  // three meshes
     const auto connection = Connected(session.get(), own);
     ASSERT_NE(connection, nullptr);
@@ -159,7 +155,7 @@ TEST(ConnectUnusualTest, SeveralConnectionsAtOnce) {
         const auto value = static_cast<int64_t>(i) + 10 * version;
         cells[i].fill(self.rank == 0 ? value : 0);
         if (connections[i]->transfer() == nullptr) continue;
-        const auto run = connections[i]->Run(version);
+        const auto run = connections[i]->Start({.version = version});
         ASSERT_TRUE(run.ok()) << run.status();
         runs.push_back(*run);
       }
@@ -221,7 +217,7 @@ TEST(ConnectUnusualTest, LateTargetsThatNeverCome) {
     own.late_targets = true;
     const auto connection = Connected(session.get(), own);
     ASSERT_NE(connection, nullptr);
-    const auto run = connection->Run(1);
+    const auto run = connection->Start({.version = 1});
     const absl::Status status = run.ok() ? run->Wait() : run.status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("'x'"));

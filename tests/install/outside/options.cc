@@ -31,4 +31,4 @@ sluice::TransferSpec Transfer() {
 
 sluice::TensorView View() { return {.shape = {8}, .dtype = sluice::DType::kF16}; }
 
-sluice::CheckpointTensor Tensor() { return {.name = "w", .dtype = sluice::DType::kF16}; }
+sluice::CheckpointTensor Tensor() { return {{.name = "w", .dtype = sluice::DType::kF16}}; }

@@ -1,6 +1,7 @@
 // A program that links sluice::mpi: moves a tensor from one rank to two and checks it.
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -36,19 +37,18 @@ absl::Status MoveAndCheck() {
   const absl::StatusOr<sluice::Transfer*> transfer = (*session)->Compile({{tensor}});
   if (!transfer.ok()) return transfer.status();
 
-  std::vector<float> src(rank == 0 ? kRows * kColumns : 0);
-  for (size_t i = 0; i < src.size(); ++i) src[i] = static_cast<float>(i);
-  std::vector<float> dst(kRows / 2 * kColumns, -1.0F);
-  const std::vector<sluice::TensorView> src_views = {sluice::DenseView(
-      src.data(), {rank == 0 ? kRows : 0, rank == 0 ? kColumns : 0}, sluice::DType::kF32)};
-  const std::vector<sluice::TensorView> dst_views = {
-      sluice::DenseView(dst.data(), {kRows / 2, kColumns}, sluice::DType::kF32)};
-  const absl::StatusOr<sluice::Run> run = (*session)->Start(*transfer, src_views, dst_views);
+  auto src = sluice::LocalTensor::Create(tensor.src, tensor.shape, tensor.src_dtype, rank);
+  auto dst = sluice::LocalTensor::Create(tensor.dst, tensor.shape, tensor.dst_dtype, rank);
+  if (!src.ok() || !dst.ok()) return absl::InternalError("no memory");
+  const std::vector<int64_t> from = src->GlobalIndices();
+  std::copy(from.begin(), from.end(), src->elements<float>().begin());
+  const absl::StatusOr<sluice::Run> run =
+      (*session)->Start(*transfer, {src->view()}, {dst->view()});
   if (!run.ok()) return run.status();
   if (absl::Status status = run->Wait(); !status.ok()) return status;
-  const size_t first = static_cast<size_t>(rank) * dst.size();
-  for (size_t i = 0; i < dst.size(); ++i) {
-    if (dst[i] != static_cast<float>(first + i)) return absl::DataLossError("a wrong element");
+  const std::vector<int64_t> to = dst->GlobalIndices();
+  if (!std::equal(to.begin(), to.end(), dst->elements<float>().begin())) {
+    return absl::DataLossError("a wrong element");
   }
   return (*session)->Close();
 }
