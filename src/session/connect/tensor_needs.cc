@@ -5,10 +5,26 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "session/connect/fit_view.h"
+#include "plan/connect/half.h"
 #include "tensor/error_text.h"
 
 namespace sluice {
+namespace {
+
+// As BindView and CheckMemory. InvalidArgument as well where the view's dtype is none.
+absl::Status FitView(const TensorView& view, const ViewNeed& need, const MemoryRules& rules,
+                     bool writable, BoundView* bound) {
+  if (view.dtype > kLastDType) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("view has dtype ", static_cast<int>(view.dtype), ", which there is not"));
+  }
+  if (absl::Status status = BindView(view, need, rules, writable, bound); !status.ok()) {
+    return status;
+  }
+  return bound->base == nullptr ? absl::OkStatus() : CheckMemory(rules, bound->base, bound->kind);
+}
+
+}  // namespace
 
 absl::StatusOr<TensorNeeds> TensorNeeds::Of(const Layout& layout, absl::Span<const int64_t> shape,
                                             DType dtype, int rank) {
