@@ -71,10 +71,6 @@ struct CheckpointOptions {
 
   // Where the call says how far it is. Must outlive the call.
   CheckpointProgress* progress = nullptr;
-
-  // What this rank's caller has found wrong before the call. Where it is not OK, every rank gets an
-  // error of this code that names this rank, and nothing is read or written.
-  absl::Status refusal = absl::OkStatus();
 };
 
 // This rank's, unless it says otherwise.

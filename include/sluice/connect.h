@@ -69,9 +69,6 @@ struct ConnectSpec {
   bool late_targets = false;
   // As TransferSpec has it. Equal on the ranks that give one; 0 if none does.
   absl::optional<int> priority_class = absl::nullopt;
-  // What this rank's caller has found wrong before the call. Where it is not OK, nothing else here
-  // is looked at. Every rank gets an error of this code that names this rank.
-  absl::Status refusal = absl::OkStatus();
 };
 
 // A transfer and this rank's memory for it. It may outlive its session, but is of no use then.

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
@@ -225,6 +226,12 @@ class Session {
   // for more than the node has left; InvalidArgument if `bytes` is negative. No run may be in
   // flight.
   absl::StatusOr<std::shared_ptr<std::byte>> AllocateShared(int64_t bytes);
+
+  // Collective, in the place of another call that blocks until all ranks have called, by the name
+  // of its function: "Connect". For a caller that has nothing good to give to that call. The call
+  // fails on all ranks with an error that has the code and text of `why` and names those that
+  // refuse; where all do, with each rank's own. Returns the error. The session stays usable.
+  absl::Status Refuse(absl::string_view call, const absl::Status& why);
 
   // Ends the session. OK: no memory is in use any more. No stream can be opened afterwards.
   // FailedPrecondition: a run is in flight, or a stream is open.

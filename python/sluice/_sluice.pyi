@@ -1,7 +1,7 @@
 """The types of the C++ extension, for type checkers. It is private: see the modules that use it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 class Layout:
     def __init__(self, sizes: Sequence[int], ranks: Sequence[int], placements: Sequence[str],
@@ -107,8 +107,8 @@ class Session:
     def mark(self, stream: int) -> Mark: ...
     def connect(self, sources: Sequence[Any], targets: Sequence[Any],
                 renames: Mapping[str, str] = ..., ignore_unused: bool = False,
-                late_targets: bool = False, priority: int | None = None,
-                refusal: tuple[str, str | None] | None = None) -> Connection: ...
+                late_targets: bool = False, priority: int | None = None) -> Connection: ...
+    def refuse(self, call: str, refusal: tuple[str, str | None]) -> NoReturn: ...
     def allocate(self, bytes: int) -> Memory: ...
     def open_stream(self, options: Mapping[str, Any],
                     generator: Callable[..., Any] | None = None) -> Stream: ...

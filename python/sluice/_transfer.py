@@ -531,13 +531,13 @@ def connect_halves(session: Group, halves: Halves, renames: dict[str, str],
                 raise InvalidSpec(f"priority is {priority!r}; it has to be 0 to 3, or None")
         except Exception as error:
             failure = error
-    if failure is not None:
-        halves, sources, targets, renames, priority = Halves(), [], [], {}, None
-    refusal = None if failure is None else described(failure)
     try:
+        if failure is not None:
+            halves, sources, targets = Halves(), [], []  # nothing is kept by the traceback
+            session._native.refuse("Connect", described(failure))
         native = session._native.connect(
             sources, targets, renames, ignore_unused=bool(ignore_unused or halves.aliases),
-            late_targets=bool(late), priority=priority, refusal=refusal)
+            late_targets=bool(late), priority=priority)
     except Error as error:
         if isinstance(failure, Error):
             raise _of_rank(failure, session.rank) from error

@@ -56,8 +56,7 @@ absl::Status RefusalOf(nb::handle refusal) {
 
 std::unique_ptr<PyConnection> ConnectRanks(const PySession& session, nb::handle sources,
                                            nb::handle targets, nb::dict renames, bool ignore_unused,
-                                           bool late_targets, nb::handle priority,
-                                           nb::handle refusal) {
+                                           bool late_targets, nb::handle priority) {
   Session* const on = session->Require();
   ConnectSpec own;
   auto owners = std::make_shared<Owners>();
@@ -69,7 +68,6 @@ std::unique_ptr<PyConnection> ConnectRanks(const PySession& session, nb::handle 
   own.ignore_unused_sources = ignore_unused;
   own.late_targets = late_targets;
   if (!priority.is_none()) own.priority_class = nb::cast<int>(priority);
-  own.refusal = RefusalOf(refusal);
   session->Sweep();
   std::shared_ptr<SessionState> state = session.state();
   std::unique_ptr<Connection> connection = ValueOrRaise(
@@ -220,8 +218,17 @@ ConnectionState::~ConnectionState() {
 void AddTransfers(nb::class_<PySession>& session) {
   session.def("connect", &ConnectRanks, nb::arg("sources"), nb::arg("targets"),
               nb::arg("renames") = nb::dict(), nb::arg("ignore_unused") = false,
-              nb::arg("late_targets") = false, nb::arg("priority") = nb::none(),
-              nb::arg("refusal") = nb::none());
+              nb::arg("late_targets") = false, nb::arg("priority") = nb::none());
+  session.def(
+      "refuse",
+      [](const PySession& self, std::string call, nb::handle refusal) {
+        Session* const on = self->Require();
+        RaiseIfError(
+            self->desk().Call([state = self.state(), on, call = std::move(call),
+                               why = RefusalOf(refusal)] { return on->Refuse(call, why); }));
+      },
+      nb::arg("call"), nb::arg("refusal"),
+      "Raises on all ranks. In the place of a call that they make, named as in C++.");
 }
 
 void AddCheckpoints(nb::class_<PySession>& session) {

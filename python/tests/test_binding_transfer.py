@@ -64,6 +64,19 @@ def test_random_layouts_keep_every_byte(seed: int) -> None:
     on_ranks(size, work)
 
 
+def test_what_one_rank_refuses_all_hear_of() -> None:
+    def work(session: Any, rank: int) -> tuple[int, str]:
+        heard = error_of(lambda: session.refuse("Connect", ("its tensor \"x\" is sparse", "x"))
+                         if rank == 1 else session.connect([], []))
+        # The session goes on.
+        assert session.connect([], []).start().wait(120)
+        return heard
+
+    for code, text in on_ranks(3, work):
+        assert code == INVALID
+        assert "rank 1" in text and "sparse" in text
+
+
 def test_memory_that_comes_late() -> None:
     names = ["a", "b"]
     out = {name: bytearray(16) for name in names}

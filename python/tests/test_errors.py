@@ -66,9 +66,10 @@ def test_a_name_is_no_attribute() -> None:
             session.connect([own] if rank == 1 else [], [])
         assert attributes(unused.value) == ((1,), NAME, None)
         for tensor in (NAME, None):
-            refusal = (f"tensor {NAME}", tensor) if rank == 1 else None
             with pytest.raises(errors.InvalidSpec) as refused:
-                session.connect([], [], refusal=refusal)
+                if rank == 1:
+                    session.refuse("Connect", (f"tensor {NAME}", tensor))
+                session.connect([], [])
             assert attributes(refused.value) == ((1,), tensor, None)
 
     on_ranks(2, work)

@@ -69,12 +69,12 @@ absl::Status ReadCheckpointOptions(const sluice_checkpoint_options* given,
   return status;
 }
 
-// Reads this rank's call. On an error, `call` tells all ranks what is wrong.
+// Reads this rank's call.
 absl::Status ReadCall(absl::string_view place_name, const char* place,
                       const sluice_checkpoint_tensor* tensors, int64_t num_tensors,
                       const sluice_checkpoint_options* options, const sluice_metric* metrics,
                       const int64_t* count, CheckpointCall* call) {
-  absl::Status own = Try([&] {
+  return Try([&] {
     absl::Status read = place == nullptr ? IsNull(place_name) : absl::OkStatus();
     call->place = TextOf(place);
     read.Update(CheckMetricsRoom(metrics, count));
@@ -82,16 +82,10 @@ absl::Status ReadCall(absl::string_view place_name, const char* place,
     read.Update(ReadCheckpointOptions(options, &call->options));
     return read;
   });
-  if (own.ok()) return own;
-  call->tensors.clear();
-  call->options = CheckpointOptions();
-  call->options.refusal = own;
-  return own;
 }
 
-absl::Status End(const absl::Status& own, const absl::StatusOr<CheckpointStats>& stats,
-                 sluice_metric* metrics, int64_t* count) {
-  if (!own.ok()) return own;
+absl::Status End(const absl::StatusOr<CheckpointStats>& stats, sluice_metric* metrics,
+                 int64_t* count) {
   if (!stats.ok()) return stats.status();
   return WriteMetrics(MetricsOf(*stats), metrics, count);
 }
@@ -108,8 +102,9 @@ sluice_status sluice_checkpoint_load(sluice_session* session, const char* uri,
     sluice::c::CheckpointCall call;
     const absl::Status own =
         sluice::c::ReadCall("uri", uri, tensors, num_tensors, options, metrics, count, &call);
+    if (!own.ok()) return sluice::c::Refuse(session, "LoadCheckpoint", own);
     return sluice::c::End(
-        own, sluice::LoadCheckpoint(session->session.get(), call.place, call.tensors, call.options),
+        sluice::LoadCheckpoint(session->session.get(), call.place, call.tensors, call.options),
         metrics, count);
   });
 }
@@ -123,8 +118,9 @@ sluice_status sluice_checkpoint_save(sluice_session* session, const char* direct
     sluice::c::CheckpointCall call;
     const absl::Status own = sluice::c::ReadCall("directory", directory, tensors, num_tensors,
                                                  options, metrics, count, &call);
+    if (!own.ok()) return sluice::c::Refuse(session, "SaveCheckpoint", own);
     return sluice::c::End(
-        own, sluice::SaveCheckpoint(session->session.get(), call.place, call.tensors, call.options),
+        sluice::SaveCheckpoint(session->session.get(), call.place, call.tensors, call.options),
         metrics, count);
   });
 }

@@ -61,6 +61,9 @@ struct OwnOptions {
 // FailedPrecondition: another thread's. InvalidArgument: null.
 absl::Status CheckSession(const sluice_session* session);
 
+// Session::Refuse, so that the other ranks hear of `own`, which is returned.
+absl::Status Refuse(sluice_session* session, const char* call, const absl::Status& own);
+
 }  // namespace sluice::c
 
 struct sluice_world {

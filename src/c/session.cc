@@ -79,6 +79,11 @@ absl::Status CheckSession(const sluice_session* session) {
       "the session belongs to the thread that made it, and another one calls");
 }
 
+absl::Status Refuse(sluice_session* session, const char* call, const absl::Status& own) {
+  session->session->Refuse(call, own).IgnoreError();
+  return own;
+}
+
 namespace {
 
 absl::Status CheckRank(const sluice_local& local, int32_t rank) {

@@ -161,12 +161,10 @@ absl::Status OpenOn(sluice_session* session, const sluice_stream_options* given,
                     sluice_stream** stream) {
   absl::StatusOr<StreamOptions> options = IsNull("stream");
   if (stream != nullptr) options = Try([&] { return ToStreamOptions(given); });
+  if (!options.ok()) return Refuse(session, "OpenStream", options.status());
   auto handle = std::make_unique<sluice_stream>();
   handle->session = session;
-  // Nobody can open a stream of nothing: so the others hear that this rank's call is wrong.
-  absl::StatusOr<std::unique_ptr<Stream>> opened =
-      OpenStream(session->session.get(), options.ok() ? *options : StreamOptions());
-  if (!options.ok()) return options.status();
+  absl::StatusOr<std::unique_ptr<Stream>> opened = OpenStream(session->session.get(), *options);
   if (!opened.ok()) return opened.status();
   handle->stream = *std::move(opened);
   const std::lock_guard lock(session->streams_mutex);

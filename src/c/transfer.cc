@@ -58,15 +58,6 @@ absl::StatusOr<TransferSpec> ToSpec(const sluice_tensor* tensors, int64_t count,
   return spec;
 }
 
-// No tensor is like this. A rank that cannot read its caller's spec gives this one, so that the
-// others hear of the error.
-TransferSpec BadSpec(const absl::Status& why) {
-  TransferSpec spec;
-  spec.tensors.resize(1);
-  spec.tensors[0].name = static_cast<std::string>(why.message());
-  return spec;
-}
-
 absl::Status SetHalf(absl::string_view name, const sluice_half& given, LayoutReader* layouts,
                      ConnectTensor* tensor) {
   if (given.window != 0) tensor->window = given.window == -1 ? 0 : given.window;
@@ -114,13 +105,6 @@ absl::StatusOr<ConnectSpec> ToOwn(const sluice_own* given) {
   own.ignore_unused_sources = read.ignore_unused_sources != 0;
   own.late_targets = read.late_targets != 0;
   if (read.priority != 0) own.priority_class = read.priority;
-  return own;
-}
-
-// Tells the others that this rank's caller has given nothing that makes sense.
-ConnectSpec Refused(const absl::Status& why) {
-  ConnectSpec own;
-  own.refusal = why;
   return own;
 }
 
@@ -294,10 +278,9 @@ sluice_status sluice_compile(sluice_session* session, const sluice_tensor* tenso
     if (transfer != nullptr) {
       spec = sluice::c::Try([&] { return sluice::c::ToSpec(tensors, num_tensors, priority); });
     }
+    if (!spec.ok()) return sluice::c::Refuse(session, "Compile", spec.status());
     auto handle = sluice::c::NewTransfer(session);
-    const absl::StatusOr<sluice::Transfer*> compiled =
-        session->session->Compile(spec.ok() ? *spec : sluice::c::BadSpec(spec.status()));
-    if (!spec.ok()) return spec.status();
+    const absl::StatusOr<sluice::Transfer*> compiled = session->session->Compile(*spec);
     if (!compiled.ok()) return compiled.status();
     handle->transfer = *compiled;
     sluice::c::Keep(std::move(handle), transfer);
@@ -312,10 +295,9 @@ sluice_status sluice_connect(sluice_session* session, const sluice_own* own,
     if (absl::Status status = CheckSession(session); !status.ok()) return status;
     absl::StatusOr<sluice::ConnectSpec> spec = IsNull("transfer");
     if (transfer != nullptr) spec = sluice::c::Try([&] { return sluice::c::ToOwn(own); });
+    if (!spec.ok()) return sluice::c::Refuse(session, "Connect", spec.status());
     auto handle = sluice::c::NewTransfer(session);
-    auto connection = sluice::Connect(session->session.get(),
-                                      spec.ok() ? *spec : sluice::c::Refused(spec.status()));
-    if (!spec.ok()) return spec.status();
+    auto connection = sluice::Connect(session->session.get(), *spec);
     if (!connection.ok()) return connection.status();
     handle->connection = *std::move(connection);
     handle->transfer = handle->connection->transfer();

@@ -161,6 +161,13 @@ void Session::ResetCounters() {
   impl_->transfers()->ResetCounters();
 }
 
+absl::Status Session::Refuse(absl::string_view call, const absl::Status& why) {
+  return impl_->CallAll(call, [&] {
+    const absl::Status own = why.ok() ? absl::InvalidArgumentError("Refuse without an error") : why;
+    return impl_->peers()->AgreeOn(own, std::string(call).c_str());
+  });
+}
+
 absl::Status Session::Close() { return impl_->Close(); }
 
 }  // namespace sluice

@@ -334,8 +334,8 @@ static void batches(sluice_session* session, int32_t rank) {
   // What one rank gets wrong, both hear of.
   never = -1;
   options.format = rank == 0 ? SLUICE_FORMAT_INDEX : 9;
-  CHECK(sluice_stream_open(session, &options, &stream) ==
-        (rank == 0 ? SLUICE_FAILED_PRECONDITION : SLUICE_INVALID_ARGUMENT));
+  CHECK_FAILS(sluice_stream_open(session, &options, &stream), SLUICE_INVALID_ARGUMENT,
+              "there is no format 9");
   options.format = SLUICE_FORMAT_INDEX;
   options.uri = "file:/tmp";
   CHECK_FAILS(sluice_stream_open(session, &options, &stream), SLUICE_INVALID_ARGUMENT, "`uri`");

@@ -122,13 +122,22 @@ TEST(CheckpointBoxesTest, ALoadMayNotWriteOneByteTwice) {
 TEST(CheckpointRefusalTest, ReachesEveryRankWithItsCode) {
   for (const absl::StatusCode code :
        {absl::StatusCode::kInvalidArgument, absl::StatusCode::kUnimplemented}) {
-    ExpectBothRefuse(
-        [code](int rank, HalfRows* rows, CheckpointOptions* options) {
-          if (rank == 0) return;
-          options->refusal = absl::Status(code, "no such tensor");
-          rows->tensor.view.boxes.clear();  // which nobody looks at
-        },
-        code, "failed on rank 1: no such tensor");
+    const CheckpointDir dir;
+    WithSessions(2, [&](int rank, Session* session) {
+      HalfRows rows(rank);
+      const absl::Status why(code, "no such tensor");
+      const absl::Status saved = rank == 1
+                                     ? session->Refuse("SaveCheckpoint", why)
+                                     : SaveCheckpoint(session, dir.path(), {rows.tensor}).status();
+      const absl::Status loaded = rank == 1
+                                      ? session->Refuse("LoadCheckpoint", why)
+                                      : LoadCheckpoint(session, dir.uri(), {rows.tensor}).status();
+      for (const absl::Status& status : {saved, loaded}) {
+        EXPECT_EQ(status.code(), code) << status;
+        EXPECT_THAT(std::string(status.message()), HasSubstr("failed on rank 1: no such tensor"));
+      }
+      EXPECT_TRUE(SaveCheckpoint(session, dir.path(), {rows.tensor}).ok());
+    });
   }
 }
 

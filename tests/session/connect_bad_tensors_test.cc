@@ -79,14 +79,6 @@ TEST(ConnectBadTensorsTest, FieldsSayWhatItIsAbout) {
   ExpectFields(
       On(1, [](Own* own) { own->tensor().dtype = own->tensor().view.dtype = DType::kI32; }),
       {.ranks = {0, 1}, .tensor = "w", .is_disagreement = true});
-  ExpectFields(On(2, [](Own* own) { own->spec.refusal = absl::InvalidArgumentError("rank 7"); }),
-               {.ranks = {2}});
-  ExpectFields(On(2,
-                  [&name](Own* own) {
-                    own->spec.refusal =
-                        WithFields(absl::InvalidArgumentError("bad"), {.tensor = name});
-                  }),
-               {.ranks = {2}, .tensor = name});
 }
 
 TEST(ConnectBadTensorsTest, ViewsThatDoNotFit) {

@@ -366,28 +366,5 @@ TEST(ConnectCopiesTest, MeshesThatDifferAreNamed) {
        "1 on rank 1"});
 }
 
-// ---- What a caller has found wrong before.
-
-TEST(ConnectRefusalTest, ReachesEveryRankWithItsCode) {
-  for (const StatusCode code : {StatusCode::kInvalidArgument, StatusCode::kUnimplemented,
-                                StatusCode::kNotFound, StatusCode::kDeadlineExceeded}) {
-    ExpectFails(On(3, [&](Own* own) { own->spec.refusal = absl::Status(code, "no such tensor"); }),
-                code, {"Connect failed on rank 3: no such tensor"});
-  }
-  // Nothing else is looked at.
-  ExpectFails(On(1,
-                 [](Own* own) {
-                   own->tensor().name = "";
-                   own->spec.refusal = absl::DataLossError("it cannot be read");
-                 }),
-              StatusCode::kDataLoss, {"Connect failed on rank 1: it cannot be read"});
-  // Two at once: the first one's words.
-  ExpectFails(
-      [](int rank, Own* own) {
-        if (rank == 1 || rank == 2) own->spec.refusal = absl::NotFoundError("lost");
-      },
-      StatusCode::kNotFound, {"Connect failed on ranks 1, 2: lost"});
-}
-
 }  // namespace
 }  // namespace sluice::session_test

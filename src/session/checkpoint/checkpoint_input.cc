@@ -155,8 +155,7 @@ CheckpointInput LookAtInput(CheckpointFlow flow, absl::Span<const CheckpointTens
                             const MemoryRules& rules, int rank, int job_ranks) {
   const TransferSpec spec = SpecOf(tensors);
   CheckpointInput input;
-  input.status = options.refusal;
-  input.status.Update(CheckCheckpointOptions(options));
+  input.status = CheckCheckpointOptions(options);
   input.status.Update(CheckTensors(tensors, flow));
   input.status.Update(ValidateSpec(spec, job_ranks));
   if (input.status.ok()) input.status = CheckBoxes(tensors, flow);

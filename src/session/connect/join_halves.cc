@@ -147,8 +147,7 @@ absl::StatusOr<Match> ReadAndMatch(std::vector<GatheredHalf> gathered, int ranks
 
 absl::Status JoinHalves(Peers* peers, const MemoryRules& rules, const ConnectSpec& own,
                         Match* match, BoundTensors* bound) {
-  const absl::StatusOr<Half> half =
-      own.refusal.ok() ? MakeOwnHalf(own, peers->rank(), peers->size(), rules) : own.refusal;
+  const absl::StatusOr<Half> half = MakeOwnHalf(own, peers->rank(), peers->size(), rules);
   absl::StatusOr<GatheredHalves> gathered =
       GatherHalves(peers, half.status(), half.ok() ? EncodeHalf(*half) : std::string());
   if (!gathered.ok()) return gathered.status();
