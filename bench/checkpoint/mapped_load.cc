@@ -105,8 +105,7 @@ absl::Status MappedLoad::Check(size_t place, const PlainTensor& entry) const {
     return absl::UnimplementedError(absl::StrCat(name, "is ", Readable(entry.dtype),
                                                  " in the checkpoint, and nothing casts it"));
   }
-  int64_t bytes = DTypeBytes(tensor.dtype);
-  for (const int64_t size : tensor.shape) bytes *= size;
+  const int64_t bytes = ElementsOf(tensor.shape) * DTypeBytes(tensor.dtype);
   if (entry.end - entry.begin == bytes) return absl::OkStatus();
   return absl::DataLossError(
       absl::StrCat(name, "has ", entry.end - entry.begin, " bytes, not ", bytes));

@@ -21,7 +21,7 @@ std::string Cell(const Json& value, const Shown& shown) {
 
 // As RFC 4180 has it.
 std::string CsvCell(const Json& value, const Shown& shown) {
-  const std::string text = value.is_null() ? "" : Cell(value, shown);
+  std::string text = value.is_null() ? "" : Cell(value, shown);
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
 }

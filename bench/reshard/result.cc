@@ -10,6 +10,7 @@
 #include "memory/memory_watch.h"
 #include "report/spread.h"
 #include "workload/layout_ranks.h"
+#include "workload/local_part.h"
 
 namespace sluice::bench {
 namespace {
@@ -52,9 +53,7 @@ std::string DTypeOf(const TransferSpec& spec) {
 int64_t BytesOf(const TransferSpec& spec) {
   int64_t bytes = 0;
   for (const TensorTransfer& tensor : spec.tensors) {
-    int64_t elements = 1;
-    for (const int64_t size : tensor.shape) elements *= size;
-    bytes += elements * DTypeBytes(tensor.dst_dtype);
+    bytes += ElementsOf(tensor.shape) * DTypeBytes(tensor.dst_dtype);
   }
   return bytes;
 }

@@ -15,6 +15,7 @@
 #include "sluice/testing.h"
 #include "workload/fill.h"
 #include "workload/layout_ranks.h"
+#include "workload/local_part.h"
 #include "workload/numbers.h"
 
 namespace sluice::bench {
@@ -165,9 +166,7 @@ absl::StatusOr<std::vector<CaseResult>> Runner::Run(const Case& entry, bool* fat
   if (!runs.ok()) return runs.status();
   *fatal = true;
   for (const TensorTransfer& tensor : entry.spec.tensors) {
-    int64_t elements = 1;
-    for (const int64_t size : tensor.shape) elements *= size;
-    case_bytes_ += 2 * elements * DTypeBytes(tensor.dst_dtype);
+    case_bytes_ += 2 * ElementsOf(tensor.shape) * DTypeBytes(tensor.dst_dtype);
   }
   case_bytes_ *= static_cast<int64_t>(LanesWithMemory().size());
   auto memories = MakeMemories(entry, &*runs);

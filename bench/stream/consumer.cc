@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "job/host_clock.h"
+#include "workload/local_part.h"
 
 namespace sluice::bench {
 namespace {
@@ -17,18 +18,6 @@ namespace {
 constexpr int64_t kNsPerSecond = 1'000'000'000;
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) / kNsPerSecond; }
-
-absl::Span<const std::byte> BytesOf(const TensorView& view) {
-  size_t bytes = static_cast<size_t>(DTypeBytes(view.dtype));
-  for (const int64_t size : view.shape) bytes *= static_cast<size_t>(size);
-  return {static_cast<const std::byte*>(view.data) + view.byte_offset, bytes};
-}
-
-absl::Span<const std::byte> BytesOfView(const TensorView& view) {
-  int64_t bytes = DTypeBytes(view.dtype);
-  for (const int64_t size : view.shape) bytes *= size;
-  return {static_cast<const std::byte*>(view.data) + view.byte_offset, static_cast<size_t>(bytes)};
-}
 
 }  // namespace
 
@@ -92,7 +81,7 @@ void Consumer::Consume(int64_t item, int64_t epoch, const TensorView& view) {
   wrong_ += WrongOf(item, epoch, items_ < options_.corrupt_items ? Corrupted(view) : view);
   ++items_;
   bytes_ += contents_->BytesOf(item);
-  if (options_.hash_items) hash_.Add(item, epoch, BytesOfView(view));
+  if (options_.hash_items) hash_.Add(item, epoch, BytesOf(view));
   due_ns_ = std::max(due_ns_ + options_.consume_ns, MonotonicNs());
   if (options_.consume_ns > 0) SleepUntilNs(due_ns_);
   end_ns_ = MonotonicNs();

@@ -6,6 +6,7 @@
 
 #include "storage/element_type.h"
 #include "workload/element.h"
+#include "workload/local_part.h"
 
 namespace sluice::bench {
 namespace {
@@ -126,8 +127,7 @@ bool ItemCheck::IsOfRightShape(int64_t item, const TensorView& view) const {
     const std::vector<int64_t> wanted = DeliveredShape(item);
     return std::equal(wanted.begin(), wanted.end(), view.shape.begin(), view.shape.end());
   }
-  int64_t view_bytes = DTypeBytes(view.dtype);
-  for (const int64_t size : view.shape) view_bytes *= size;
+  const int64_t view_bytes = ElementsOf(view.shape) * DTypeBytes(view.dtype);
   const int64_t src_bytes = ElementBytes(contents_->TypeOf(item));
   const int64_t dst_bytes = transform_ ? DTypeBytes(transform_->dst) : src_bytes;
   return view_bytes == contents_->BytesOf(item) / src_bytes * dst_bytes;

@@ -3,7 +3,10 @@
 #define SLUICE_BENCH_STREAM_PROGRESS_BAR_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
+
+#include "report/progress_line.h"
 
 namespace sluice::bench {
 
@@ -11,28 +14,22 @@ namespace sluice::bench {
 class ProgressBar {
  public:
   // `shown`: if this rank is the one to show it.
-  explicit ProgressBar(bool shown);
-  ~ProgressBar() { Clear(); }
-  ProgressBar(const ProgressBar&) = delete;
-  ProgressBar& operator=(const ProgressBar&) = delete;
+  explicit ProgressBar(bool shown) : shown_(shown) {}
 
   // What follows is `items` items of `label`, "threads:8x4, round 2 of 9".
   void Begin(const std::string& label, int64_t items);
-  // Draws at most ten times a second.
   void Advance(int64_t items_done, int64_t bytes_done, int64_t now_ns) {
-    if (shown_ && now_ns >= next_ns_) Draw(items_done, bytes_done, now_ns);
+    if (line_ && line_->IsDue(now_ns)) Draw(items_done, bytes_done);
   }
-  void Clear();
+  void Clear() { line_.reset(); }
 
  private:
-  void Draw(int64_t items_done, int64_t bytes_done, int64_t now_ns);
+  void Draw(int64_t items_done, int64_t bytes_done);
 
   const bool shown_;
   std::string label_;
   int64_t items_ = 0;
-  int64_t begin_ns_ = 0;
-  int64_t next_ns_ = 0;
-  bool drawn_ = false;
+  std::optional<ProgressLine> line_;
 };
 
 }  // namespace sluice::bench

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "device/copy_flat.h"
+#include "workload/local_part.h"
 
 namespace sluice::bench {
 namespace {
@@ -21,9 +22,7 @@ class ItemFetch {
       if (!opened.ok()) return opened.status();
       device_ = *std::move(opened);
     }
-    int64_t bytes = DTypeBytes(view.dtype);
-    for (const int64_t size : view.shape) bytes *= size;
-    memory_.resize(static_cast<size_t>(bytes));
+    memory_.resize(BytesOf(view).size());
     absl::Status status = CopyFlat(device_.get(), static_cast<const std::byte*>(view.data),
                                    view.device, memory_.data(), DeviceKind::kCpu, memory_.size());
     if (!status.ok()) return status;

@@ -1,7 +1,6 @@
 // From flags to tensors and layouts.
 #include "sync/weights.h"
 
-#include <functional>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "sluice/tensor.h"
 #include "tensor/stable_hash.h"
 #include "workload/json_input.h"
+#include "workload/local_part.h"
 #include "workload/model_mapping.h"
 #include "workload/numbers.h"
 #include "workload/shipped_file.h"
@@ -20,10 +20,6 @@ namespace {
 // The ranks of one copy of the model.
 int64_t RanksOfCopy(const Parallelism& side) {
   return std::lcm(side.fsdp_size * side.tp_size, side.ep_size) * side.pp_size;
-}
-
-int64_t ElementsOf(const ModelTensor& tensor) {
-  return std::accumulate(tensor.shape.begin(), tensor.shape.end(), int64_t{1}, std::multiplies<>());
 }
 
 absl::StatusOr<Model> MakeToyModel(const std::string& text) {
@@ -82,7 +78,7 @@ absl::StatusOr<SyncWeights> SyncWeights::Make(const SyncOptions& options) {
   weights.cuts_by_trainers_ = options.system_file.empty();
   StableHash hash;  // of whatever ranks must have been given alike
   for (const ModelTensor& tensor : weights.tensors()) {
-    weights.bytes_ += ElementsOf(tensor) * DTypeBytes(tensor.dtype);
+    weights.bytes_ += ElementsOf(tensor.shape) * DTypeBytes(tensor.dtype);
     hash.AddText(tensor.name);
     for (const int64_t size : tensor.shape) hash.AddSigned(size);
     hash.AddSigned(static_cast<int64_t>(tensor.dtype));

@@ -7,6 +7,18 @@
 
 namespace sluice::bench {
 
+int64_t ElementsOf(absl::Span<const int64_t> shape) {
+  int64_t elements = 1;
+  for (const int64_t size : shape) elements *= size;
+  return elements;
+}
+
+absl::Span<std::byte> BytesOf(const TensorView& view) {
+  if (view.data == nullptr) return {};
+  const int64_t bytes = ElementsOf(view.shape) * DTypeBytes(view.dtype);
+  return {static_cast<std::byte*>(view.data) + view.byte_offset, static_cast<size_t>(bytes)};
+}
+
 absl::StatusOr<LocalPart> LocalPart::Create(const Layout& layout, absl::Span<const int64_t> shape,
                                             int rank) {
   if (absl::Status status = ValidateLayout(layout, shape); !status.ok()) return status;
@@ -38,7 +50,7 @@ absl::StatusOr<LocalPart> LocalPart::Create(const Layout& layout, absl::Span<con
 }
 
 void LocalPart::Add(Block block) {
-  for (const int64_t size : block.shape) block.elements *= size;
+  block.elements = ElementsOf(block.shape);
   elements_ += block.elements;
   blocks_.push_back(std::move(block));
 }

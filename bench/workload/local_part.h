@@ -19,6 +19,10 @@
 
 namespace sluice::bench {
 
+int64_t ElementsOf(absl::Span<const int64_t> shape);
+// All of a dense tensor; empty if it has no memory.
+absl::Span<std::byte> BytesOf(const TensorView& view);
+
 // Boxes of a rank lie one after the other, each dense.
 class LocalPart {
  public:

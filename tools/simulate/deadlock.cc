@@ -22,9 +22,9 @@
 #include "job/exit_codes.h"
 #include "job/flags.h"
 #include "job/help.h"
+#include "report/progress_line.h"
 #include "report/report.h"
 #include "simulate/interrupt.h"
-#include "simulate/progress_line.h"
 #include "workload/write_file.h"
 
 namespace sluice::bench {

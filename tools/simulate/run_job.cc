@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "job/exit_codes.h"
+#include "report/progress_line.h"
 #include "sim/simulation.h"
-#include "simulate/progress_line.h"
 #include "workload/write_file.h"
 
 namespace sluice::bench {

@@ -4,7 +4,6 @@
 #ifndef SLUICE_BENCH_RESHARD_BASELINES_BASELINE_H_
 #define SLUICE_BENCH_RESHARD_BASELINES_BASELINE_H_
 
-#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -72,9 +71,6 @@ std::vector<std::string> BaselineNames();
 
 // `name`: one of BaselineNames; null otherwise.
 std::unique_ptr<Baseline> MakeBaseline(absl::string_view name);
-
-// All of a dense tensor; empty if it has no memory.
-absl::Span<std::byte> BytesOf(const TensorView& view);
 
 // Collective: fills the targets by messages.
 absl::Status FillOnce(const BaselineJob& job);

@@ -22,6 +22,7 @@
 #include "reshard/baselines/seen_memory.h"
 #include "reshard/baselines/wire.h"
 #include "tensor/stable_hash.h"
+#include "workload/local_part.h"
 
 namespace sluice::bench {
 namespace {

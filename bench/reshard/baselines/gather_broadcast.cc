@@ -11,6 +11,7 @@
 #include "reshard/baselines/wire.h"
 #include "tensor/check.h"
 #include "tensor/round.h"
+#include "workload/local_part.h"
 #include "workload/source_groups.h"
 
 namespace sluice::bench {
@@ -94,8 +95,7 @@ class GatherBroadcast final : public Baseline {
     plan.src_dtype = tensor.src_dtype;
     plan.dst_dtype = tensor.dst_dtype;
     plan.whole_dtype = narrower ? tensor.dst_dtype : tensor.src_dtype;
-    plan.whole_bytes = DTypeBytes(plan.whole_dtype);
-    for (const int64_t size : tensor.shape) plan.whole_bytes *= size;
+    plan.whole_bytes = ElementsOf(tensor.shape) * DTypeBytes(plan.whole_dtype);
     plan.src_data = static_cast<std::byte*>(job.src[index].data);
     plan.dst_data = static_cast<std::byte*>(job.dst[index].data);
     AddParts(tensor, groups, &plan);

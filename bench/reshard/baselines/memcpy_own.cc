@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "reshard/baselines/baseline.h"
+#include "workload/local_part.h"
 
 namespace sluice::bench {
 namespace {

@@ -15,6 +15,7 @@
 #include "reshard/baselines/rank_sets.h"
 #include "reshard/baselines/wire.h"
 #include "workload/collectives.h"
+#include "workload/local_part.h"
 #include "workload/reduced_values.h"
 
 namespace sluice::bench {
@@ -105,8 +106,7 @@ class MpiCollective final : public Baseline {
       return absl::UnimplementedError(
           absl::StrCat("the first dimension is no multiple of ", parts, ": parts differ"));
     }
-    int64_t elements = 1;
-    for (const int64_t size : tensor.shape) elements *= size;
+    int64_t elements = ElementsOf(tensor.shape);
     const int64_t element = DTypeBytes(tensor.dst_dtype);
     Call call = {};
     call.collective = *collective;

@@ -1,12 +1,12 @@
-// How far a long simulation has come, on standard error: one line, drawn again now and then.
-#ifndef SLUICE_TOOLS_SIMULATE_PROGRESS_LINE_H_
-#define SLUICE_TOOLS_SIMULATE_PROGRESS_LINE_H_
+// How far a long run has come, on standard error: one line, drawn again now and then.
+#ifndef SLUICE_BENCH_REPORT_PROGRESS_LINE_H_
+#define SLUICE_BENCH_REPORT_PROGRESS_LINE_H_
 
-#include <string>
+#include <cstdint>
 
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
 
 namespace sluice::bench {
 
@@ -20,18 +20,18 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
 
   // True when it is time for another line.
-  bool IsDue() const { return shown_ && absl::Now() >= next_; }
+  bool IsDue(int64_t now_ns = MonotonicNs()) const { return shown_ && now_ns >= next_ns_; }
   void Draw(absl::string_view text);
   void Clear();
-  absl::Duration elapsed() const { return absl::Now() - begin_; }
+  absl::Duration elapsed() const { return absl::Nanoseconds(MonotonicNs() - begin_ns_); }
 
  private:
   const bool shown_;
-  const absl::Time begin_ = absl::Now();
-  absl::Time next_;
+  const int64_t begin_ns_ = MonotonicNs();
+  int64_t next_ns_;
   bool drawn_ = false;
 };
 
 }  // namespace sluice::bench
 
-#endif  // SLUICE_TOOLS_SIMULATE_PROGRESS_LINE_H_
+#endif  // SLUICE_BENCH_REPORT_PROGRESS_LINE_H_

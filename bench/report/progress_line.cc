@@ -1,5 +1,5 @@
 // Drawing over what was drawn.
-#include "simulate/progress_line.h"
+#include "report/progress_line.h"
 
 #include <unistd.h>
 
@@ -10,22 +10,24 @@
 namespace sluice::bench {
 namespace {
 
-constexpr absl::Duration kBetweenLines = absl::Milliseconds(200);
+constexpr int64_t kBetweenNs = 200'000'000;
 
 }  // namespace
 
 ProgressLine::ProgressLine(bool asked_for)
-    : shown_(asked_for || isatty(STDERR_FILENO) == 1), next_(begin_ + kBetweenLines) {}
+    : shown_(asked_for || isatty(STDERR_FILENO) == 1), next_ns_(begin_ns_ + kBetweenNs) {}
 
 void ProgressLine::Draw(absl::string_view text) {
-  next_ = absl::Now() + kBetweenLines;
+  next_ns_ = MonotonicNs() + kBetweenNs;
   absl::FPrintF(stderr, "\r\033[K%s", text);
   std::fflush(stderr);
   drawn_ = true;
 }
 
 void ProgressLine::Clear() {
-  if (drawn_) std::fputs("\r\033[K", stderr);
+  if (!drawn_) return;
+  std::fputs("\r\033[K", stderr);
+  std::fflush(stderr);
   drawn_ = false;
 }
 
