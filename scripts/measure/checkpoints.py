@@ -111,7 +111,8 @@ def sluice_times(args, processes, case):
 
 
 def library_times(args, way):
-    output = call([args.python, "-B", ROOT / "bench/checkpoint/python_load.py", way, *args.files],
+    output = call([args.python, "-B", ROOT / "bench/python/load_once.py",
+                   {"safetensors": "safe-open"}.get(way, way), *args.files],
                   variables={"RUNAI_STREAMER_LOG_LEVEL": "WARNING"})
     found = json.loads(output.splitlines()[-1])
     if (found["checksum"], found["tensors"]) != (args.checksum, args.tensors):
