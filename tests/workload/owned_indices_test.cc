@@ -88,13 +88,16 @@ void ExpectAsTheLibrarySays(const Layout& layout, const std::vector<int64_t>& sh
   }
 }
 
+Layout RandomLayout(oracle::Dice* dice, size_t dims) {
+  const auto ranks = static_cast<int>(dice->Between(1, 40));
+  return oracle::RandomLayout(dice, oracle::RankRange(3, ranks), static_cast<int>(dims));
+}
+
 TEST(OwnedIndices, AreThoseOfTheListsAndOfTheLibraryForRandomLayouts) {
   for (uint64_t seed = 0; seed < 1500; ++seed) {
     oracle::Dice dice(seed);
     const std::vector<int64_t> shape = oracle::RandomShape(&dice, 3, 400);
-    const auto ranks = static_cast<int>(dice.Between(1, 40));
-    const Layout layout =
-        oracle::RandomLayout(&dice, oracle::RankRange(3, ranks), static_cast<int>(shape.size()));
+    const Layout layout = RandomLayout(&dice, shape.size());
     const int rank = static_cast<int>(dice.Between(2, 44));  // now and then outside the mesh
     ExpectAsListed(layout, shape, rank);
     ExpectAsTheLibrarySays(layout, shape, rank);
