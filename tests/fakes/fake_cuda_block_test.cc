@@ -11,14 +11,12 @@
 #include "fakes/fake_cuda.h"
 #include "fakes/fake_cuda_rig.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace sluice {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 constexpr size_t kBlockBytes = size_t{2} << 20;
 
@@ -139,7 +137,7 @@ TEST(FakeCudaBlockTest, OnlyWhatIsOpenMustNotBeFreed) {
   std::optional<CudaMemory> first(1000), second(1000), third(1000);
   void* const opened = Open(HandleOf(*second));
   first.reset();
-  EXPECT_THAT(FakeCudaMisuse(), IsEmpty());
+  EXPECT_THAT(FakeCudaMisuse(), testing::IsEmpty());
   second.reset();
   EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("still have open")));
   EXPECT_EQ(cudaIpcCloseMemHandle(opened), cudaSuccess);
@@ -196,8 +194,8 @@ TEST(FakeCudaBlockTest, ProcessesShareBlocks) {
   const CudaMemory first(1000), second(1000);
   Fill(first, 1);
   Fill(second, 2);
-  const Handles handles = {HandleOf(first), HandleOf(second)};
-  EXPECT_EQ(RunChild("DISABLED_Child.OpensTwoOfABlock", handles), 0);
+  EXPECT_EQ(RunChild("DISABLED_Child.OpensTwoOfABlock", Handles{HandleOf(first), HandleOf(second)}),
+            0);
 }
 
 }  // namespace

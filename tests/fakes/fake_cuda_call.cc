@@ -6,12 +6,13 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fakes/fake_cuda.h"
-#include "fakes/fake_cuda_capture.h"
 #include "fakes/fake_cuda_context.h"
 #include "fakes/fake_cuda_state.h"
+#include "fakes/locked.h"
 
 namespace sluice {
 namespace fake_cuda {
@@ -52,11 +53,7 @@ ThreadState& ThisThread() {
   return state;
 }
 
-uint64_t Epoch() {
-  Calls& calls = TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  return calls.epoch;
-}
+uint64_t Epoch() { return Locked(TheCalls())->epoch; }
 
 // What stands in the way of any call.
 cudaError_t SystemError(const State& state) {
@@ -66,8 +63,7 @@ cudaError_t SystemError(const State& state) {
 
 // The error that the thread's device has come to, for good.
 cudaError_t DeviceError() {
-  State& state = TheState();
-  const Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   const auto device = static_cast<size_t>(CurrentDevice());
   return device < state.devices.size() ? state.devices[device].error : cudaSuccess;
 }
@@ -79,17 +75,16 @@ namespace {
 enum class Of { kRuntime, kDriver };
 
 cudaError_t Count(const char* function, Of of) {
-  Calls& calls = TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  ++calls.counts[function];
-  if (of == Of::kRuntime) ++calls.all;
+  const Locked calls(TheCalls());
+  ++calls->counts[function];
+  if (of == Of::kRuntime) ++calls->all;
   cudaError_t error = cudaSuccess;
-  for (Failure& failure : calls.failures) {
+  for (Failure& failure : calls->failures) {
     if (failure.function.empty() ? of == Of::kDriver : failure.function != function) continue;
     if (failure.device >= 0 && failure.device != CurrentDevice()) continue;
     if (--failure.in_calls != 0) continue;
     error = failure.error;
-    ++calls.failed;
+    ++calls->failed;
   }
   return error;
 }
@@ -123,98 +118,70 @@ cudaError_t Remember(cudaError_t error) {
   return error;
 }
 
-void CountHostWait() {
-  Calls& calls = TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  ++calls.host_waits;
-}
+void CountHostWait() { ++Locked(TheCalls())->host_waits; }
 
 cudaError_t NextOperationFailure(int device) {
-  Calls& calls = TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  if (calls.operation_device >= 0 && calls.operation_device != device) return cudaSuccess;
-  if (calls.in_operations == 0 || --calls.in_operations != 0) return cudaSuccess;
-  ++calls.failed;
-  return calls.operation_error;
+  const Locked calls(TheCalls());
+  if (calls->operation_device >= 0 && calls->operation_device != device) return cudaSuccess;
+  if (calls->in_operations == 0 || --calls->in_operations != 0) return cudaSuccess;
+  ++calls->failed;
+  return calls->operation_error;
 }
 
 void ForgetCalls() {
-  Calls& calls = TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  calls.counts.clear();
-  calls.failures.clear();
-  calls.all = calls.host_waits = calls.in_operations = calls.failed = 0;
-  ++calls.epoch;
+  const Locked calls(TheCalls());
+  calls->counts.clear();
+  calls->failures.clear();
+  calls->all = calls->host_waits = calls->in_operations = calls->failed = 0;
+  ++calls->epoch;
 }
 
-namespace {
-
-cudaError_t LastError(bool forget) {
+// As cudaGetLastError: forgets it, but for an error that the device has come to.
+static cudaError_t TakeLastError() {
   const cudaError_t device_error = DeviceError();
   if (device_error != cudaSuccess) return device_error;
   ThreadState& thread = ThisThread();
-  const cudaError_t error = thread.epoch == Epoch() ? thread.error : cudaSuccess;
-  if (forget) thread.error = cudaSuccess;
-  return error;
+  const cudaError_t error = std::exchange(thread.error, cudaSuccess);
+  return thread.epoch == Epoch() ? error : cudaSuccess;
 }
-
-}  // namespace
 }  // namespace fake_cuda
 
 void FakeCudaFailAt(int nth_call, cudaError_t error) { FakeCudaFailAt("", nth_call, error); }
 
 void FakeCudaFailAt(std::string_view function, int nth_call, cudaError_t error, int device) {
-  fake_cuda::Calls& calls = fake_cuda::TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  calls.failures.push_back({std::string(function), nth_call, error, device});
+  const Locked calls(fake_cuda::TheCalls());
+  calls->failures.push_back({std::string(function), nth_call, error, device});
 }
 
 void FakeCudaFailOperation(int nth_operation, cudaError_t error, int device) {
-  fake_cuda::Calls& calls = fake_cuda::TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  calls.in_operations = nth_operation;
-  calls.operation_error = error;
-  calls.operation_device = device;
+  const Locked calls(fake_cuda::TheCalls());
+  calls->in_operations = nth_operation;
+  calls->operation_error = error;
+  calls->operation_device = device;
 }
 
 void FakeCudaFailNoMore() {
-  fake_cuda::Calls& calls = fake_cuda::TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  calls.failures.clear();
-  calls.in_operations = 0;
+  const Locked calls(fake_cuda::TheCalls());
+  calls->failures.clear();
+  calls->in_operations = 0;
 }
 
-int FakeCudaFailures() {
-  fake_cuda::Calls& calls = fake_cuda::TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  return calls.failed;
-}
+int FakeCudaFailures() { return Locked(fake_cuda::TheCalls())->failed; }
 
 int64_t FakeCudaCalls(std::string_view function) {
-  fake_cuda::Calls& calls = fake_cuda::TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  const auto found = calls.counts.find(function);
-  return found == calls.counts.end() ? 0 : found->second;
+  const Locked calls(fake_cuda::TheCalls());
+  const auto found = calls->counts.find(function);
+  return found == calls->counts.end() ? 0 : found->second;
 }
 
-int64_t FakeCudaAllCalls() {
-  fake_cuda::Calls& calls = fake_cuda::TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  return calls.all;
-}
+int64_t FakeCudaAllCalls() { return Locked(fake_cuda::TheCalls())->all; }
 
-int64_t FakeCudaHostWaits() {
-  fake_cuda::Calls& calls = fake_cuda::TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  return calls.host_waits;
-}
+int64_t FakeCudaHostWaits() { return Locked(fake_cuda::TheCalls())->host_waits; }
 
 }  // namespace sluice
 
 extern "C" {
 
-cudaError_t cudaGetLastError() { return sluice::fake_cuda::LastError(/*forget=*/true); }
-
-cudaError_t cudaPeekAtLastError() { return sluice::fake_cuda::LastError(/*forget=*/false); }
+cudaError_t cudaGetLastError() { return sluice::fake_cuda::TakeLastError(); }
 
 }  // extern "C"

@@ -55,6 +55,11 @@ cudaError_t NextOperationFailure(int device);
 // Forgets counts, failures to come and every thread's last error.
 void ForgetCalls();
 
+// ---- How libraries above the fake CUDA runtime take part in the check at the end of a test.
+
+// FakeCudaCheckClean calls `check` first from now on. It reports what is left, and forgets it.
+void AddCheck(void (*check)());
+
 }  // namespace sluice::fake_cuda
 
 #endif  // SLUICE_TESTS_FAKES_FAKE_CUDA_CALL_H_

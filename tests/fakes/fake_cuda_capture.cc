@@ -1,6 +1,4 @@
 // Captures that record nothing: what a captured stream gets is dropped. What they forbid is real.
-#include "fakes/fake_cuda_capture.h"
-
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "fakes/fake_cuda_call.h"
+#include "fakes/fake_cuda_context.h"
 #include "fakes/fake_cuda_state.h"
 #include "fakes/fake_cuda_stream.h"
 
@@ -97,8 +96,7 @@ cudaError_t CheckCaptures(State& state, std::string_view function) {
 }
 
 cudaError_t CheckUnsafeCall() {
-  State& state = TheState();
-  const Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   return CheckCaptures(state, kUnsafe.front());
 }
 

@@ -1,13 +1,11 @@
 // Captures of the fake CUDA runtime: what they forbid to which threads, and how they are lost.
 #include <functional>
-#include <string>
 #include <thread>
 
 #include "cuda_runtime_api.h"
 #include "fakes/fake_cuda.h"
 #include "fakes/fake_cuda_rig.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace sluice {
 namespace {

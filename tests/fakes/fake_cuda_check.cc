@@ -1,7 +1,4 @@
 // The check at the end of a test: what is left, and what nobody waited for.
-#include "fakes/fake_cuda_check.h"
-
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -14,6 +11,7 @@
 #include "fakes/fake_cuda_event.h"
 #include "fakes/fake_cuda_state.h"
 #include "fakes/fake_cuda_stream.h"
+#include "fakes/locked.h"
 
 namespace sluice {
 namespace fake_cuda {
@@ -31,9 +29,8 @@ Checks& TheChecks() {
 }
 
 void RunChecks() {
-  Checks& checks = TheChecks();
-  const std::lock_guard lock(checks.mutex);
-  for (void (*const check)() : checks.checks) check();
+  const Locked checks(TheChecks());
+  for (void (*const check)() : checks->checks) check();
 }
 
 void CheckMemory(State& state) {
@@ -94,9 +91,8 @@ void CheckEvents(State& state) {
 }  // namespace
 
 void AddCheck(void (*check)()) {
-  Checks& checks = TheChecks();
-  const std::lock_guard lock(checks.mutex);
-  checks.checks.push_back(check);
+  const Locked checks(TheChecks());
+  checks->checks.push_back(check);
 }
 
 }  // namespace fake_cuda

@@ -72,8 +72,7 @@ std::optional<int> PopContext() {
 }
 
 DeviceSetAgain::~DeviceSetAgain() {
-  State& state = TheState();
-  const Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   ChooseDevice(state, device_);
 }
 
@@ -85,8 +84,7 @@ void ForgetContexts(State& state) {
 }  // namespace fake_cuda
 
 bool FakeCudaHasContext(int device) {
-  fake_cuda::State& state = fake_cuda::TheState();
-  const fake_cuda::Lock lock(state.mutex);
+  auto [state, lock] = fake_cuda::LockState();
   const auto index = static_cast<size_t>(device);
   return index < state.devices.size() && state.devices[index].has_context;
 }

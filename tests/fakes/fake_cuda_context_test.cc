@@ -7,13 +7,9 @@
 #include "fakes/fake_cuda.h"
 #include "fakes/fake_cuda_rig.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace sluice {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 constexpr int kNoContext = -1;
 constexpr int kInvalidContext = 201;
@@ -102,8 +98,9 @@ TEST_F(FakeCudaContextTest, MemoryIsOfADevice) {
   EXPECT_EQ(FindRange(memory.data()), kNotFound);
   cudaIpcMemHandle_t handle;
   EXPECT_EQ(cudaIpcGetMemHandle(&handle, memory.data()), cudaErrorInvalidValue);
-  EXPECT_THAT(FakeCudaMisuse(),
-              ElementsAre(HasSubstr("memory of device 0, while device 1 is current")));
+  EXPECT_THAT(
+      FakeCudaMisuse(),
+      testing::ElementsAre(testing::HasSubstr("memory of device 0, while device 1 is current")));
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <cstring>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "fakes/fake_cuda_call.h"
@@ -57,15 +56,10 @@ struct CopyCall {
 };
 
 cudaError_t EnqueueCopy(const CopyCall& call, Rows rows) {
-  if (rows.width > rows.to_pitch || rows.width > rows.from_pitch) {
-    return cudaErrorInvalidPitchValue;
-  }
-  if (static_cast<unsigned>(call.kind) > cudaMemcpyDefault) {
-    return cudaErrorInvalidMemcpyDirection;
-  }
+  if (rows.width > rows.to_pitch || rows.width > rows.from_pitch) return cudaErrorInvalidPitchValue;
+  if (static_cast<unsigned>(call.kind) > cudaMemcpyDefault) return cudaErrorInvalidMemcpyDirection;
   if (rows.width == 0 || rows.height == 0) return cudaSuccess;
-  State& state = TheState();
-  Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   const std::shared_ptr<Stream> stream = FindStream(state, call.stream, call.function);
   if (stream == nullptr) return cudaErrorInvalidResourceHandle;
   const FakeCudaRange target = {rows.to, Extent(rows.to_pitch, rows)};
@@ -104,8 +98,7 @@ cudaError_t EnqueueCopy(const CopyCall& call, Rows rows) {
 cudaError_t EnqueueSet(const char* function, void* pointer, int value, size_t bytes,
                        cudaStream_t handle) {
   if (bytes == 0) return cudaSuccess;
-  State& state = TheState();
-  const Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   const std::shared_ptr<Stream> stream = FindStream(state, handle, function);
   if (stream == nullptr) return cudaErrorInvalidResourceHandle;
   const FakeCudaRange range = {pointer, bytes};

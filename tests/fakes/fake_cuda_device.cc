@@ -1,7 +1,6 @@
 // The calls about devices and versions.
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 
 #include "fakes/fake_cuda_call.h"
 #include "fakes/fake_cuda_context.h"
@@ -22,15 +21,13 @@ constexpr int kCopyEngines = 3;
 constexpr int kFirstBus = 0x10;
 
 bool IsDevice(int device) {
-  State& state = TheState();
-  const Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   return device >= 0 && static_cast<size_t>(device) < state.devices.size();
 }
 
 // No two devices of the machine have the same.
 int BusOf(int device) {
-  State& state = TheState();
-  const Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   return kFirstBus + CommonNumber(state, device);
 }
 
@@ -112,8 +109,7 @@ cudaError_t EnablePeer(int peer, unsigned flags) {
   const int device = CurrentDevice();
   if (flags != 0) return cudaErrorInvalidValue;
   if (!IsDevice(peer) || peer == device) return cudaErrorInvalidDevice;
-  State& state = TheState();
-  const Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   if (!state.config.peer_access) return cudaErrorPeerAccessUnsupported;
   state.devices[static_cast<size_t>(peer)].has_context = true;
   const bool is_new = state.devices[static_cast<size_t>(device)].peers.insert(peer).second;
@@ -131,8 +127,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
   if (count != nullptr) *count = 0;
   return fake::Query(__func__, [&] {
     if (count == nullptr) return cudaErrorInvalidValue;
-    fake::State& state = fake::TheState();
-    const fake::Lock lock(state.mutex);
+    auto [state, lock] = fake::LockState();
     *count = static_cast<int>(state.devices.size());
     return cudaSuccess;
   });
@@ -141,8 +136,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
 cudaError_t cudaSetDevice(int device) {
   return fake::Query(__func__, [&] {
     if (!fake::IsDevice(device)) return cudaErrorInvalidDevice;
-    fake::State& state = fake::TheState();
-    const fake::Lock lock(state.mutex);
+    auto [state, lock] = fake::LockState();
     fake::ChooseDevice(state, device);
     return cudaSuccess;
   });

@@ -9,7 +9,6 @@
 
 #include "fakes/fake_cuda_block.h"
 #include "fakes/fake_cuda_call.h"
-#include "fakes/fake_cuda_capture.h"
 #include "fakes/fake_cuda_context.h"
 #include "fakes/fake_cuda_memory.h"
 #include "fakes/fake_cuda_state.h"
@@ -42,8 +41,7 @@ int Init(unsigned flags) {
 
 int DeviceGet(int* device, int ordinal) {
   if (const cudaError_t error = CountDriverCall("cuDeviceGet"); error != cudaSuccess) return error;
-  State& state = TheState();
-  const Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   if (device == nullptr) return cudaErrorInvalidValue;
   if (ordinal < 0 || static_cast<size_t>(ordinal) >= state.devices.size()) {
     return cudaErrorInvalidDevice;
@@ -55,8 +53,7 @@ int DeviceGet(int* device, int ordinal) {
 int DevicePrimaryCtxRetain(void** context, int device) {
   const cudaError_t error = CountDriverCall("cuDevicePrimaryCtxRetain");
   if (error != cudaSuccess) return error;
-  State& state = TheState();
-  const Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   if (context == nullptr) return cudaErrorInvalidValue;
   const auto index = static_cast<size_t>(device);
   if (device < 0 || index >= state.devices.size() || index >= kContextsMax) {
@@ -79,8 +76,7 @@ int CtxGetCurrent(void** context) {
 int CtxPushCurrent(void* context) {
   const cudaError_t error = CountDriverCall("cuCtxPushCurrent");
   if (error != cudaSuccess) return error;
-  State& state = TheState();
-  const Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   const std::optional<int> device = DeviceOf(state, context);
   if (!device.has_value()) return kInvalidContext;
   PushContext(state, *device);
@@ -107,8 +103,7 @@ int MemGetAddressRange(unsigned long long* base, size_t* bytes, unsigned long lo
   if (error != cudaSuccess) return error;
   const std::optional<int> current = CurrentContext();
   if (!current.has_value()) return kInvalidContext;
-  State& state = TheState();
-  const Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   const Allocation* const found = Find(state, PointerTo(static_cast<uintptr_t>(pointer)));
   if (found == nullptr || found->kind == MemoryKind::kPinned ||
       pointer - found->base >= found->bytes) {
@@ -127,8 +122,7 @@ int PointerGetAttribute(void* data, int attribute, unsigned long long pointer) {
   constexpr int kIsLegacyCudaIpcCapable = 10;
   const cudaError_t error = CountDriverCall("cuPointerGetAttribute");
   if (error != cudaSuccess) return error;
-  State& state = TheState();
-  const Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   const Allocation* const found = Find(state, PointerTo(static_cast<uintptr_t>(pointer)));
   if (data == nullptr || found == nullptr || pointer - found->base >= found->bytes) {
     return cudaErrorInvalidValue;

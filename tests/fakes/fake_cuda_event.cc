@@ -152,8 +152,7 @@ cudaError_t ElapsedTime(State& state, float* ms, cudaEvent_t start, cudaEvent_t 
 // Runs `body(state, lock, event)` if there is such an event.
 template <class Body>
 cudaError_t WithEvent(const char* function, cudaEvent_t handle, const Body& body) {
-  State& state = TheState();
-  Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   const std::shared_ptr<Event> event = FindEvent(state, handle, function);
   return event == nullptr ? cudaErrorInvalidResourceHandle : body(state, lock, event);
 }
@@ -166,8 +165,7 @@ cudaError_t CreateEvent(cudaEvent_t* event, unsigned flags) {
       (is_shared && (flags & cudaEventDisableTiming) == 0)) {
     return cudaErrorInvalidValue;
   }
-  State& state = TheState();
-  const Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   if (!HasRoomForEvent(state)) return cudaErrorMemoryAllocation;
   const std::shared_ptr<Event> made = MakeEvent(state, flags);
   if (is_shared) {
@@ -227,8 +225,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
 
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) {
   return fake::Call(__func__, [&] {
-    fake::State& state = fake::TheState();
-    const fake::Lock lock(state.mutex);
+    auto [state, lock] = fake::LockState();
     return fake::ElapsedTime(state, ms, start, end);
   });
 }

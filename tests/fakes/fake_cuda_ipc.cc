@@ -64,8 +64,7 @@ const Allocation* FindToShare(const State& state, const void* pointer) {
 }
 
 cudaError_t GetMemoryHandle(cudaIpcMemHandle_t* handle, const void* pointer) {
-  State& state = TheState();
-  const Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   const Allocation* const found = FindToShare(state, pointer);
   if (handle == nullptr) return cudaErrorInvalidValue;
   if (found == nullptr || found->kind != MemoryKind::kDevice) {
@@ -112,8 +111,7 @@ void CountOpen(Allocation& mapped, const Ticket& ticket, void** pointer) {
 
 cudaError_t OpenMemory(void** pointer, const cudaIpcMemHandle_t& handle, unsigned flags) {
   if (pointer == nullptr || flags != cudaIpcMemLazyEnablePeerAccess) return cudaErrorInvalidValue;
-  State& state = TheState();
-  const Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   const Ticket ticket = Read(handle);
   std::shared_ptr<SharedMemory> memory;
   const cudaError_t error = Open(state, ticket, kMemoryMagic, memory);
@@ -145,8 +143,7 @@ cudaError_t OpenMemory(void** pointer, const cudaIpcMemHandle_t& handle, unsigne
 // Waits for all that the device does, as a driver may.
 cudaError_t CloseMemory(const char* function, void* pointer) {
   CountHostWait();
-  State& state = TheState();
-  Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   Allocation* const found = Find(state, pointer);
   const auto address = reinterpret_cast<uintptr_t>(pointer);
   if (found == nullptr || found->kind != MemoryKind::kImported || !found->opens.contains(address)) {
@@ -170,8 +167,7 @@ cudaError_t CloseMemory(const char* function, void* pointer) {
 }
 
 cudaError_t GetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t event_handle) {
-  State& state = TheState();
-  const Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   const std::shared_ptr<Event> event = FindEvent(state, event_handle, "cudaIpcGetEventHandle");
   if (event == nullptr) return cudaErrorInvalidResourceHandle;
   if (handle == nullptr || event->shared == nullptr || event->is_imported) {
@@ -188,8 +184,7 @@ cudaError_t GetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t event_handl
 
 cudaError_t OpenEvent(cudaEvent_t* event, const cudaIpcEventHandle_t& handle) {
   if (event == nullptr) return cudaErrorInvalidValue;
-  State& state = TheState();
-  const Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   std::shared_ptr<SharedMemory> memory;
   const cudaError_t error = Open(state, Read(handle), kEventMagic, memory);
   if (error != cudaSuccess) return error;

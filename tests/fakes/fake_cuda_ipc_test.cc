@@ -1,14 +1,12 @@
 // Memory and events of the fake CUDA runtime between processes, and between threads where allowed.
 #include <chrono>
 #include <future>
-#include <string>
 #include <vector>
 
 #include "fakes/child_process.h"
 #include "fakes/fake_cuda.h"
 #include "fakes/fake_cuda_rig.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace sluice {
 namespace {

@@ -220,8 +220,7 @@ void Unmap(State& state, Lock& lock, uintptr_t base, const char* function) {
 namespace sluice {
 
 void* FakeCudaHostPointer(const void* pointer, size_t bytes) {
-  fake_cuda::State& state = fake_cuda::TheState();
-  const fake_cuda::Lock lock(state.mutex);
+  auto [state, lock] = fake_cuda::LockState();
   constexpr const char* kName = "FakeCudaHostPointer";
   const fake_cuda::Place place = fake_cuda::Locate(state, {pointer, bytes}, kName);
   if (place.kind != fake_cuda::PlaceKind::kPageable) return place.host;

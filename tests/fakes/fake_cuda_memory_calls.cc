@@ -44,8 +44,7 @@ cudaError_t Malloc(void** pointer, size_t bytes) {
   if (bytes == 0) return cudaSuccess;
   constexpr size_t kAddressable = size_t{1} << 48;
   if (bytes > kAddressable) return cudaErrorInvalidValue;
-  State& state = TheState();
-  const Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   const int device = CurrentDevice();
   DeviceState& owner = state.devices[static_cast<size_t>(device)];
   const bool is_small = bytes <= kSharingMax && !from_pool;
@@ -92,8 +91,7 @@ int UsersOf(const State& state, const Allocation& allocation) {
 cudaError_t Free(const char* function, void* pointer) {
   if (pointer == nullptr) return cudaSuccess;
   CountHostWait();
-  State& state = TheState();
-  Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   const Allocation* const found = FindToFree(state, pointer, MemoryKind::kDevice, function);
   if (found == nullptr) return cudaErrorInvalidValue;
   const std::shared_ptr<SharedMemory> memory = found->memory;
@@ -121,8 +119,7 @@ cudaError_t Register(void* pointer, size_t bytes, unsigned flags) {
   constexpr unsigned kFlags =
       cudaHostRegisterPortable | cudaHostRegisterMapped | cudaHostRegisterReadOnly;
   if (pointer == nullptr || bytes == 0 || (flags & ~kFlags) != 0) return cudaErrorInvalidValue;
-  State& state = TheState();
-  const Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   const auto base = reinterpret_cast<uintptr_t>(pointer);
   const auto next = state.allocations.lower_bound(base);
   const bool is_taken = Find(state, pointer) != nullptr ||
@@ -137,8 +134,7 @@ cudaError_t Register(void* pointer, size_t bytes, unsigned flags) {
 }
 
 cudaError_t Unregister(const char* function, void* pointer) {
-  State& state = TheState();
-  Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   const Allocation* const found = FindToFree(state, pointer, MemoryKind::kPinned, function);
   if (found == nullptr) return cudaErrorHostMemoryNotRegistered;
   Unmap(state, lock, found->base, function);
@@ -149,8 +145,7 @@ cudaError_t PointerAttributes(cudaPointerAttributes* attributes, const void* poi
   if (attributes == nullptr) return cudaErrorInvalidValue;
   *attributes = {};
   attributes->device = cudaInvalidDeviceId;
-  State& state = TheState();
-  const Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   const Place place = Locate(state, {pointer, 1}, "cudaPointerGetAttributes");
   if (place.kind == PlaceKind::kPageable || place.kind == PlaceKind::kBad) return cudaSuccess;
   const bool is_pinned = place.kind == PlaceKind::kPinned;
@@ -163,8 +158,7 @@ cudaError_t PointerAttributes(cudaPointerAttributes* attributes, const void* poi
 
 cudaError_t MemoryInfo(size_t* free, size_t* total) {
   if (free == nullptr || total == nullptr) return cudaErrorInvalidValue;
-  State& state = TheState();
-  const Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   ReleaseHeld(state);
   *total = state.config.memory_bytes;
   *free = *total - state.devices[static_cast<size_t>(CurrentDevice())].allocated;

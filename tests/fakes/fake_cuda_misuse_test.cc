@@ -2,14 +2,12 @@
 #include <sys/wait.h>
 
 #include <cstdlib>
-#include <string>
 #include <vector>
 
 #include "fakes/child_process.h"
 #include "fakes/fake_cuda.h"
 #include "fakes/fake_cuda_rig.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace sluice {
 namespace {
@@ -18,7 +16,6 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::UnorderedElementsAre;
 
 class FakeCudaMisuseTest : public testing::Test {
  protected:
@@ -156,10 +153,10 @@ TEST(FakeCudaLeftTest, MemoryStreamsEventsAndRegistrations) {
   cudaEvent_t event = nullptr;
   ASSERT_EQ(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
   EXPECT_THAT(FakeCudaCheckClean(),
-              UnorderedElementsAre(HasSubstr("device memory never freed, 100 bytes"),
-                                   HasSubstr("never unregistered, 100 bytes"),
-                                   HasSubstr("a stream never destroyed"),
-                                   HasSubstr("an event never destroyed")));
+              testing::UnorderedElementsAre(HasSubstr("device memory never freed, 100 bytes"),
+                                            HasSubstr("never unregistered, 100 bytes"),
+                                            HasSubstr("a stream never destroyed"),
+                                            HasSubstr("an event never destroyed")));
   EXPECT_THAT(FakeCudaCheckClean(), IsEmpty());
 }
 

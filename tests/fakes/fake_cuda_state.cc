@@ -118,8 +118,7 @@ std::string Hex(const void* pointer) {
 }  // namespace fake_cuda
 
 void FakeCudaConfigure(const FakeCudaConfig& config) {
-  fake_cuda::State& state = fake_cuda::TheState();
-  const fake_cuda::Lock lock(state.mutex);
+  auto [state, lock] = fake_cuda::LockState();
   // Events that others may open are left by those who have gone.
   const bool has_events = std::any_of(state.events.begin(), state.events.end(),
                                       [](const auto& entry) { return !entry.second->is_exported; });
@@ -135,8 +134,7 @@ void FakeCudaConfigure(const FakeCudaConfig& config) {
 }
 
 FakeCudaConfig FakeCudaConfiguration() {
-  fake_cuda::State& state = fake_cuda::TheState();
-  const fake_cuda::Lock lock(state.mutex);
+  auto [state, lock] = fake_cuda::LockState();
   return state.config;
 }
 

@@ -101,6 +101,13 @@ using Lock = std::unique_lock<std::mutex>;
 // Lives until the process has ended.
 State& TheState();
 
+// auto [state, lock] = LockState();
+struct LockedState {
+  State& state;
+  Lock lock;
+};
+inline LockedState LockState() { return {TheState(), Lock(TheState().mutex)}; }
+
 // The number by which all processes know a device of this one's.
 int CommonNumber(const State& state, int device);
 

@@ -46,8 +46,7 @@ void Carry(State& state, Lock& lock, Stream& stream, const Operation& operation)
 }
 
 void Work(const std::shared_ptr<Stream>& stream) {
-  State& state = TheState();
-  Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   while (true) {
     stream->arrived.wait(lock, [&] { return !stream->queue.empty() || stream->is_destroyed; });
     if (stream->queue.empty()) return;

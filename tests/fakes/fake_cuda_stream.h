@@ -81,8 +81,7 @@ std::shared_ptr<Stream> FindStream(State& state, cudaStream_t handle, const char
 // Runs `body(state, lock, stream)` if there is such a stream.
 template <class Body>
 cudaError_t WithStream(const char* function, cudaStream_t handle, const Body& body) {
-  State& state = TheState();
-  Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   const std::shared_ptr<Stream> stream = FindStream(state, handle, function);
   return stream == nullptr ? cudaErrorInvalidResourceHandle : body(state, lock, stream);
 }

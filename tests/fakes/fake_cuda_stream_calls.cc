@@ -10,7 +10,6 @@
 
 #include "fakes/fake_cuda.h"
 #include "fakes/fake_cuda_call.h"
-#include "fakes/fake_cuda_capture.h"
 #include "fakes/fake_cuda_context.h"
 #include "fakes/fake_cuda_event.h"
 #include "fakes/fake_cuda_memory.h"
@@ -25,8 +24,7 @@ cudaError_t CreateStream(cudaStream_t* stream, unsigned flags) {
   if (stream == nullptr || (flags & ~unsigned{cudaStreamNonBlocking}) != 0) {
     return cudaErrorInvalidValue;
   }
-  State& state = TheState();
-  const Lock lock(state.mutex);
+  auto [state, lock] = LockState();
   const std::shared_ptr<Stream> made = MakeStream(state, CurrentDevice());
   made->is_blocking = (flags & cudaStreamNonBlocking) == 0;
   *stream = static_cast<cudaStream_t>(PointerTo(made->handle));
@@ -91,8 +89,7 @@ cudaError_t FakeCudaLaunch(const char* kernel, cudaStream_t stream, std::functio
 cudaError_t FakeCudaLoad(const char* kernel) {
   return fake_cuda::Call("cudaFuncGetAttributes", [&] {
     constexpr int kOldest = 90;
-    fake_cuda::State& state = fake_cuda::TheState();
-    const fake_cuda::Lock lock(state.mutex);
+    auto [state, lock] = fake_cuda::LockState();
     if (state.config.compute_capability < kOldest) return cudaErrorNoKernelImageForDevice;
     state.devices[static_cast<size_t>(fake_cuda::CurrentDevice())].kernels.insert(kernel);
     return cudaSuccess;

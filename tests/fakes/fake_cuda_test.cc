@@ -14,14 +14,11 @@
 #include "cuda_runtime.h"
 #include "fakes/fake_cuda_rig.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace sluice {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 class FakeCudaTest : public testing::Test {
  protected:
@@ -243,7 +240,7 @@ TEST_F(FakeCudaTest, DevicesAreThreadsOwnAndHaveTheirOwnStreams) {
   const ScopedStream here;
   const auto touch = [&] { return FakeCudaEnqueue(here.get(), [] {}, {{memory.data(), 64}}); };
   EXPECT_EQ(touch(), cudaErrorIllegalAddress);
-  EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("has no access")));
+  EXPECT_THAT(FakeCudaMisuse(), ElementsAre(testing::HasSubstr("has no access")));
   int can = 0;
   ASSERT_EQ(cudaDeviceCanAccessPeer(&can, 0, 1), cudaSuccess);
   EXPECT_EQ(can, 1);
@@ -342,61 +339,44 @@ TEST_F(FakeCudaTest, EveryCallFailsWhenItIsTo) {
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   cudaIpcMemHandle_t memory_handle = {};
   cudaIpcEventHandle_t event_handle = {};
+  // clang-format off
+#define CALL(name, ...) {#name, [&] { return name(__VA_ARGS__); }}
   const std::map<std::string, std::function<cudaError_t()>> calls = {
-      {"cudaGetDeviceCount", [&] { return cudaGetDeviceCount(&number); }},
-      {"cudaSetDevice", [&] { return cudaSetDevice(0); }},
-      {"cudaGetDevice", [&] { return cudaGetDevice(&number); }},
-      {"cudaGetDeviceProperties", [&] { return cudaGetDeviceProperties(&properties, 0); }},
-      {"cudaDeviceGetAttribute",
-       [&] { return cudaDeviceGetAttribute(&number, cudaDevAttrWarpSize, 0); }},
-      {"cudaDeviceGetPCIBusId", [&] { return cudaDeviceGetPCIBusId(host.data(), 64, 0); }},
-      {"cudaDeviceGetStreamPriorityRange",
-       [&] { return cudaDeviceGetStreamPriorityRange(&number, &number); }},
-      {"cudaDeviceCanAccessPeer", [&] { return cudaDeviceCanAccessPeer(&number, 0, 0); }},
-      {"cudaDeviceEnablePeerAccess", [&] { return cudaDeviceEnablePeerAccess(1, 0); }},
-      {"cudaGetDriverEntryPointByVersion",
-       [&] { return cudaGetDriverEntryPointByVersion("cuMemGetAddressRange", &pointer, 1, 0); }},
-      {"cudaDriverGetVersion", [&] { return cudaDriverGetVersion(&number); }},
-      {"cudaRuntimeGetVersion", [&] { return cudaRuntimeGetVersion(&number); }},
-      {"cudaMalloc", [&] { return cudaMalloc(&pointer, 8); }},
-      {"cudaFree", [&] { return cudaFree(nullptr); }},
-      {"cudaMemGetInfo", [&] { return cudaMemGetInfo(&bytes, &bytes); }},
-      {"cudaHostRegister", [&] { return cudaHostRegister(host.data(), 64, 0); }},
-      {"cudaPointerGetAttributes",
-       [&] { return cudaPointerGetAttributes(&attributes, host.data()); }},
-      {"cudaStreamCreateWithFlags", [&] { return cudaStreamCreateWithFlags(&made_stream, 0); }},
-      {"cudaStreamCreateWithPriority",
-       [&] { return cudaStreamCreateWithPriority(&made_stream, 0, 0); }},
-      {"cudaStreamWaitEvent", [&] { return cudaStreamWaitEvent(stream.get(), event.get()); }},
-      {"cudaStreamQuery", [&] { return cudaStreamQuery(stream.get()); }},
-      {"cudaStreamSynchronize", [&] { return cudaStreamSynchronize(stream.get()); }},
-      {"cudaStreamGetDevice", [&] { return cudaStreamGetDevice(stream.get(), &number); }},
-      {"cudaStreamBeginCapture",
-       [&] { return cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal); }},
-      {"cudaStreamEndCapture", [&] { return cudaStreamEndCapture(stream.get(), &graph); }},
-      {"cudaStreamIsCapturing", [&] { return cudaStreamIsCapturing(stream.get(), &status); }},
-      {"cudaThreadExchangeStreamCaptureMode",
-       [&] { return cudaThreadExchangeStreamCaptureMode(&mode); }},
+      CALL(cudaGetDeviceCount, &number), CALL(cudaSetDevice, 0), CALL(cudaGetDevice, &number),
+      CALL(cudaGetDeviceProperties, &properties, 0),
+      CALL(cudaDeviceGetAttribute, &number, cudaDevAttrWarpSize, 0),
+      CALL(cudaDeviceGetPCIBusId, host.data(), 64, 0),
+      CALL(cudaDeviceGetStreamPriorityRange, &number, &number),
+      CALL(cudaDeviceCanAccessPeer, &number, 0, 0), CALL(cudaDeviceEnablePeerAccess, 1, 0),
+      CALL(cudaGetDriverEntryPointByVersion, "cuMemGetAddressRange", &pointer, 1, 0),
+      CALL(cudaDriverGetVersion, &number), CALL(cudaRuntimeGetVersion, &number),
+      CALL(cudaMalloc, &pointer, 8), CALL(cudaFree, nullptr), CALL(cudaMemGetInfo, &bytes, &bytes),
+      CALL(cudaHostRegister, host.data(), 64, 0),
+      CALL(cudaPointerGetAttributes, &attributes, host.data()),
+      CALL(cudaStreamCreateWithFlags, &made_stream, 0),
+      CALL(cudaStreamCreateWithPriority, &made_stream, 0, 0),
+      CALL(cudaStreamWaitEvent, stream.get(), event.get()), CALL(cudaStreamQuery, stream.get()),
+      CALL(cudaStreamSynchronize, stream.get()), CALL(cudaStreamGetDevice, stream.get(), &number),
+      CALL(cudaStreamBeginCapture, stream.get(), cudaStreamCaptureModeGlobal),
+      CALL(cudaStreamEndCapture, stream.get(), &graph),
+      CALL(cudaStreamIsCapturing, stream.get(), &status),
+      CALL(cudaThreadExchangeStreamCaptureMode, &mode),
       {"cudaFuncGetAttributes", [&] { return FakeCudaLoad("a kernel"); }},
-      {"cudaEventCreateWithFlags", [&] { return cudaEventCreateWithFlags(&made_event, 0); }},
-      {"cudaEventRecord", [&] { return cudaEventRecord(event.get(), stream.get()); }},
-      {"cudaEventQuery", [&] { return cudaEventQuery(event.get()); }},
-      {"cudaEventSynchronize", [&] { return cudaEventSynchronize(event.get()); }},
-      {"cudaEventElapsedTime", [&] { return cudaEventElapsedTime(&ms, event.get(), event.get()); }},
-      {"cudaMemcpy", [&] { return cudaMemcpy(memory.data(), host.data(), 64, cudaMemcpyDefault); }},
-      {"cudaMemcpyAsync",
-       [&] { return cudaMemcpyAsync(memory.data(), host.data(), 64, cudaMemcpyDefault); }},
-      {"cudaMemcpy2DAsync",
-       [&] {
-         return cudaMemcpy2DAsync(memory.data(), 8, host.data(), 8, 8, 8, cudaMemcpyDefault);
-       }},
-      {"cudaMemsetAsync", [&] { return cudaMemsetAsync(memory.data(), 0, 64); }},
+      CALL(cudaEventCreateWithFlags, &made_event, 0),
+      CALL(cudaEventRecord, event.get(), stream.get()), CALL(cudaEventQuery, event.get()),
+      CALL(cudaEventSynchronize, event.get()),
+      CALL(cudaEventElapsedTime, &ms, event.get(), event.get()),
+      CALL(cudaMemcpy, memory.data(), host.data(), 64, cudaMemcpyDefault),
+      CALL(cudaMemcpyAsync, memory.data(), host.data(), 64, cudaMemcpyDefault),
+      CALL(cudaMemcpy2DAsync, memory.data(), 8, host.data(), 8, 8, 8, cudaMemcpyDefault),
+      CALL(cudaMemsetAsync, memory.data(), 0, 64),
       {"cudaLaunchKernel", [&] { return FakeCudaEnqueue(stream.get(), [] {}); }},
-      {"cudaIpcGetMemHandle", [&] { return cudaIpcGetMemHandle(&memory_handle, memory.data()); }},
-      {"cudaIpcOpenMemHandle", [&] { return cudaIpcOpenMemHandle(&pointer, memory_handle, 1); }},
-      {"cudaIpcGetEventHandle", [&] { return cudaIpcGetEventHandle(&event_handle, event.get()); }},
-      {"cudaIpcOpenEventHandle", [&] { return cudaIpcOpenEventHandle(&made_event, event_handle); }},
-  };
+      CALL(cudaIpcGetMemHandle, &memory_handle, memory.data()),
+      CALL(cudaIpcOpenMemHandle, &pointer, memory_handle, 1),
+      CALL(cudaIpcGetEventHandle, &event_handle, event.get()),
+      CALL(cudaIpcOpenEventHandle, &made_event, event_handle)};
+  // clang-format on
+#undef CALL
   int failed = 0;
   for (const auto& [name, call] : calls) {
     FakeCudaFailAt(name, 1, cudaErrorLaunchTimeout);

@@ -1,7 +1,6 @@
 // The fakes' headers declare what the vendors' do, wherever those are installed.
 #include "fakes/fake_values.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace sluice {
 namespace {

@@ -1,6 +1,4 @@
 // Counts, failures to come, the last error's words, and NCCL's small calls.
-#include "fakes/fake_nccl_call.h"
-
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -14,6 +12,8 @@
 #include "fakes/fake_cuda_context.h"
 #include "fakes/fake_cuda_state.h"
 #include "fakes/fake_nccl.h"
+#include "fakes/fake_nccl_comm.h"
+#include "fakes/locked.h"
 
 namespace sluice {
 namespace fake_nccl {
@@ -63,25 +63,23 @@ Calls& TheCalls() {
 }  // namespace
 
 ncclResult_t CountCall(const char* function) {
-  Calls& calls = TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  ++calls.counts[function];
+  const Locked calls(TheCalls());
+  ++calls->counts[function];
   ncclResult_t result = ncclSuccess;
-  for (Failure& failure : calls.failures) {
+  for (Failure& failure : calls->failures) {
     if (!failure.function.empty() && failure.function != function) continue;
     if (failure.device >= 0 && failure.device != fake_cuda::CurrentDevice()) continue;
     if (--failure.in_calls != 0) continue;
     result = failure.result;
-    calls.words = std::string(function) + " was made to fail";
-    ++calls.failed;
+    calls->words = std::string(function) + " was made to fail";
+    ++calls->failed;
   }
   return result;
 }
 
 ncclResult_t Fail(ncclResult_t result, std::string words) {
-  Calls& calls = TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  calls.words = std::move(words);
+  const Locked calls(TheCalls());
+  calls->words = std::move(words);
   return result;
 }
 
@@ -91,63 +89,40 @@ ncclResult_t Misuse(ncclResult_t result, const std::string& words) {
 }
 
 ncclResult_t CountKernel(int rank) {
-  Calls& calls = TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  ++calls.kernels;
-  for (KernelFailure& failure : calls.kernel_failures) {
+  const Locked calls(TheCalls());
+  ++calls->kernels;
+  for (KernelFailure& failure : calls->kernel_failures) {
     if (failure.rank != rank || --failure.in_kernels != 0) continue;
-    ++calls.failed;
+    ++calls->failed;
     return failure.result;
   }
   return ncclSuccess;
 }
 
-int64_t TimeoutMs() {
-  Calls& calls = TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  return calls.timeout_ms;
-}
+int64_t TimeoutMs() { return Locked(TheCalls())->timeout_ms; }
 
-int64_t PlanParts() {
-  Calls& calls = TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  return calls.plan_parts;
-}
+int64_t PlanParts() { return Locked(TheCalls())->plan_parts; }
 
-bool HoldsAborts() {
-  Calls& calls = TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  return calls.holds_aborts;
-}
+bool HoldsAborts() { return Locked(TheCalls())->holds_aborts; }
 
-void RememberConfig(const ncclConfig_t& config) {
-  Calls& calls = TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  calls.config = config;
-}
+void RememberConfig(const ncclConfig_t& config) { Locked(TheCalls())->config = config; }
 
 void ForgetCalls() {
-  Calls& calls = TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  calls.counts.clear();
-  calls.failures.clear();
-  calls.kernel_failures.clear();
-  calls.kernels = calls.failed = 0;
+  const Locked calls(TheCalls());
+  calls->counts.clear();
+  calls->failures.clear();
+  calls->kernel_failures.clear();
+  calls->kernels = calls->failed = 0;
 }
 
 namespace {
 
-int Version() {
-  Calls& calls = TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  return calls.version;
-}
+int Version() { return Locked(TheCalls())->version; }
 
 const char* LastWords() {
   thread_local std::string words;
-  Calls& calls = TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  words = calls.words;
+  const Locked calls(TheCalls());
+  words = calls->words;
   return words.c_str();
 }
 
@@ -155,74 +130,48 @@ const char* LastWords() {
 }  // namespace fake_nccl
 
 void FakeNcclSetTimeout(int64_t milliseconds) {
-  fake_nccl::Calls& calls = fake_nccl::TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  calls.timeout_ms = milliseconds;
+  Locked(fake_nccl::TheCalls())->timeout_ms = milliseconds;
 }
 
 void FakeNcclSetPlanParts(int64_t parts) {
-  fake_nccl::Calls& calls = fake_nccl::TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  calls.plan_parts = parts == 0 ? fake_nccl::kDefaultPlanParts : parts;
+  Locked(fake_nccl::TheCalls())->plan_parts = parts == 0 ? fake_nccl::kDefaultPlanParts : parts;
 }
 
 void FakeNcclSetVersion(int version) {
-  fake_nccl::Calls& calls = fake_nccl::TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  calls.version = version == 0 ? NCCL_VERSION_CODE : version;
+  Locked(fake_nccl::TheCalls())->version = version == 0 ? NCCL_VERSION_CODE : version;
 }
 
-void FakeNcclHoldAborts(bool hold) {
-  fake_nccl::Calls& calls = fake_nccl::TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  calls.holds_aborts = hold;
-}
+void FakeNcclHoldAborts(bool hold) { Locked(fake_nccl::TheCalls())->holds_aborts = hold; }
 
 void FakeNcclFailAt(int nth_call, ncclResult_t result) { FakeNcclFailAt("", nth_call, result); }
 
 void FakeNcclFailAt(std::string_view function, int nth_call, ncclResult_t result, int device) {
-  fake_nccl::Calls& calls = fake_nccl::TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  calls.failures.push_back({std::string(function), nth_call, result, device});
+  const Locked calls(fake_nccl::TheCalls());
+  calls->failures.push_back({std::string(function), nth_call, result, device});
 }
 
 void FakeNcclFailKernel(int rank, int nth_kernel, ncclResult_t result) {
-  fake_nccl::Calls& calls = fake_nccl::TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  calls.kernel_failures.push_back({rank, nth_kernel, result});
+  const Locked calls(fake_nccl::TheCalls());
+  calls->kernel_failures.push_back({rank, nth_kernel, result});
 }
 
 void FakeNcclFailNoMore() {
-  fake_nccl::Calls& calls = fake_nccl::TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  calls.failures.clear();
-  calls.kernel_failures.clear();
+  const Locked calls(fake_nccl::TheCalls());
+  calls->failures.clear();
+  calls->kernel_failures.clear();
 }
 
-int FakeNcclFailures() {
-  fake_nccl::Calls& calls = fake_nccl::TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  return calls.failed;
-}
+int FakeNcclFailures() { return Locked(fake_nccl::TheCalls())->failed; }
 
 int64_t FakeNcclCalls(std::string_view function) {
-  fake_nccl::Calls& calls = fake_nccl::TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  const auto found = calls.counts.find(function);
-  return found == calls.counts.end() ? 0 : found->second;
+  const Locked calls(fake_nccl::TheCalls());
+  const auto found = calls->counts.find(function);
+  return found == calls->counts.end() ? 0 : found->second;
 }
 
-int64_t FakeNcclKernels() {
-  fake_nccl::Calls& calls = fake_nccl::TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  return calls.kernels;
-}
+int64_t FakeNcclKernels() { return Locked(fake_nccl::TheCalls())->kernels; }
 
-ncclConfig_t FakeNcclLastConfig() {
-  fake_nccl::Calls& calls = fake_nccl::TheCalls();
-  const std::lock_guard lock(calls.mutex);
-  return calls.config;
-}
+ncclConfig_t FakeNcclLastConfig() { return Locked(fake_nccl::TheCalls())->config; }
 
 }  // namespace sluice
 

@@ -17,13 +17,8 @@
 #include <vector>
 
 #include "fakes/fake_cuda_call.h"
-#include "fakes/fake_cuda_capture.h"
-#include "fakes/fake_cuda_check.h"
 #include "fakes/fake_cuda_context.h"
-#include "fakes/fake_nccl_call.h"
-#include "fakes/fake_nccl_end.h"
-#include "fakes/fake_nccl_group.h"
-#include "fakes/fake_nccl_memory.h"
+#include "fakes/locked.h"
 
 namespace sluice::fake_nccl {
 namespace {
@@ -54,15 +49,14 @@ Comms& TheComms() {
 
 void CheckLeft() {
   WaitForEnding();
-  Comms& comms = TheComms();
-  const std::lock_guard lock(comms.mutex);
-  for (const auto& [handle, comm] : comms.live) {
+  const Locked comms(TheComms());
+  for (const auto& [handle, comm] : comms->live) {
     AddMisuse("left: a communicator never destroyed, of rank " + std::to_string(comm->rank));
     comm->is_aborted = true;
   }
-  comms.live.clear();
-  comms.ended.clear();
-  comms.ids.clear();
+  comms->live.clear();
+  comms->ended.clear();
+  comms->ids.clear();
   CheckNoOpenGroup();
   ForgetMemory();
   ForgetCalls();
@@ -155,17 +149,14 @@ ncclResult_t GetUniqueId(ncclUniqueId* id) {
   static_assert(sizeof(SharedKey) <= sizeof(id->internal));
   *id = {};
   std::memcpy(id->internal, &memory->key(), sizeof(SharedKey));
-  Comms& comms = TheComms();
-  const std::lock_guard lock(comms.mutex);
-  comms.ids.push_back(memory);
+  const Locked comms(TheComms());
+  comms->ids.push_back(memory);
   return ncclSuccess;
 }
 
 // An id is used once: when all have come, nobody else will.
 void ForgetId(const std::shared_ptr<SharedMemory>& memory) {
-  Comms& comms = TheComms();
-  const std::lock_guard lock(comms.mutex);
-  std::erase(comms.ids, memory);
+  std::erase(Locked(TheComms())->ids, memory);
 }
 
 ncclResult_t Init(ncclComm_t* handle, int ranks, const ncclUniqueId& id, int rank,
@@ -191,10 +182,9 @@ ncclResult_t Init(ncclComm_t* handle, int ranks, const ncclUniqueId& id, int ran
   comm->device = fake_cuda::CurrentDevice();
   comm->is_blocking = config.blocking != 0;
   {
-    Comms& comms = TheComms();
-    const std::lock_guard lock(comms.mutex);
-    comm->handle = NewHandle(comms);
-    comms.live[comm->handle] = comm;
+    const Locked comms(TheComms());
+    comm->handle = NewHandle(*comms);
+    comms->live[comm->handle] = comm;
   }
   const ncclResult_t result = RunJob(comm, [comm] {
     // It allocates, on a thread of its own that captures in the global mode forbid that.
@@ -215,29 +205,26 @@ ncclResult_t Init(ncclComm_t* handle, int ranks, const ncclUniqueId& id, int ran
 }  // namespace
 
 std::vector<std::shared_ptr<Comm>> LiveComms() {
-  Comms& comms = TheComms();
-  const std::lock_guard lock(comms.mutex);
+  const Locked comms(TheComms());
   std::vector<std::shared_ptr<Comm>> live;
-  for (const auto& [handle, comm] : comms.live) live.push_back(comm);
+  for (const auto& [handle, comm] : comms->live) live.push_back(comm);
   return live;
 }
 
 void Leave(const Comm& comm, RankState state) {
   comm.slot(comm.rank).state = state;
-  Comms& comms = TheComms();
-  const std::lock_guard lock(comms.mutex);
-  comms.live.erase(comm.handle);
-  comms.ended.insert(comm.handle);
+  const Locked comms(TheComms());
+  comms->live.erase(comm.handle);
+  comms->ended.insert(comm.handle);
 }
 
 std::shared_ptr<Comm> FindComm(ncclComm_t handle, const char* function) {
-  Comms& comms = TheComms();
-  const std::lock_guard lock(comms.mutex);
+  const Locked comms(TheComms());
   const auto key = reinterpret_cast<uintptr_t>(handle);
-  const auto found = comms.live.find(key);
-  if (found != comms.live.end()) return found->second;
+  const auto found = comms->live.find(key);
+  if (found != comms->live.end()) return found->second;
   Misuse(ncclInvalidArgument,
-         std::string(function) + (comms.ended.contains(key)
+         std::string(function) + (comms->ended.contains(key)
                                       ? " of a communicator after it was destroyed"
                                       : " of a communicator that there is not"));
   return nullptr;

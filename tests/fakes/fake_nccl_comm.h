@@ -1,4 +1,4 @@
-// Communicators of the fake NCCL in this process.
+// The parts of the fake NCCL in this process: calls, communicators, kernels, memory and groups.
 #ifndef SLUICE_TESTS_FAKES_FAKE_NCCL_COMM_H_
 #define SLUICE_TESTS_FAKES_FAKE_NCCL_COMM_H_
 
@@ -8,15 +8,36 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "fakes/fake_cuda_stream.h"
 #include "fakes/fake_nccl_block.h"
-#include "fakes/fake_nccl_call.h"
 #include "fakes/fake_shared_memory.h"
 #include "nccl.h"
 
 namespace sluice::fake_nccl {
+
+// How every call of the fake NCCL begins and ends: counted, failed if asked for, and with words for
+// what went wrong.
+
+// Counts a call; ncclSuccess, or what it is to return.
+ncclResult_t CountCall(const char* function);
+
+// Words for ncclGetLastError; returns the result.
+ncclResult_t Fail(ncclResult_t result, std::string words);
+
+// The same, and misuse.
+ncclResult_t Misuse(ncclResult_t result, const std::string& words);
+
+// Counts a kernel of the rank that begins to run; ncclSuccess, or what it is to fail with.
+ncclResult_t CountKernel(int rank);
+
+int64_t TimeoutMs();
+int64_t PlanParts();
+bool HoldsAborts();
+void RememberConfig(const ncclConfig_t& config);
+void ForgetCalls();
 
 struct Registration {
   uintptr_t handle;
@@ -82,6 +103,53 @@ ncclResult_t Call(const char* function, IfFailed if_failed, ncclComm_t handle, c
   const ncclResult_t result = comm == nullptr ? ncclInvalidArgument : body(comm);
   return failure != ncclSuccess ? failure : result;
 }
+
+// ---- Kernels of the fake NCCL: all sends and receives of one group of one communicator.
+
+struct Transfer {
+  bool is_send;
+  int peer;
+  std::byte* data;  // as the host sees it
+  size_t bytes;
+  size_t count;
+  ncclDataType_t type;
+  bool is_registered;
+  uint64_t message = 0;  // the how-manieth to or from the peer
+  size_t moved = 0;
+};
+
+struct Kernel {
+  std::shared_ptr<Comm> comm;
+  uint64_t number = 0;  // of its communicator, from 1
+  std::vector<Transfer> transfers;
+};
+
+// Returns when all is sent and received, or the communicator has failed or was aborted.
+void Run(Kernel& kernel);
+
+// ---- Memory that the fake NCCL gives out, and what is registered with its communicators.
+
+// Whether NCCL reaches all of it without buffers of its own.
+bool IsRegistered(const Comm& comm, const std::byte* data, size_t bytes);
+
+// How many registrations the communicator has.
+size_t Registrations(const Comm& comm);
+
+// Memory and counts, for FakeCudaCheckClean().
+void ForgetMemory();
+
+// ---- Groups of the fake NCCL: what a thread collects between a group's start and end.
+
+// Whether this thread has started a group.
+bool IsInGroup();
+
+// Misuse if any thread has started a group and not ended it.
+void CheckNoOpenGroup();
+
+// ---- The ends of the fake NCCL's communicators.
+
+// Waits, for some time at most, for what ends on threads of its own: it is not left.
+void WaitForEnding();
 
 }  // namespace sluice::fake_nccl
 

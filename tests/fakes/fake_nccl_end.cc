@@ -1,6 +1,4 @@
 // Finalizing, destroying and aborting communicators: what waits for whom.
-#include "fakes/fake_nccl_end.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -11,9 +9,7 @@
 #include "fakes/fake_cuda_state.h"
 #include "fakes/fake_nccl.h"
 #include "fakes/fake_nccl_block.h"
-#include "fakes/fake_nccl_call.h"
 #include "fakes/fake_nccl_comm.h"
-#include "fakes/fake_nccl_memory.h"
 
 namespace sluice::fake_nccl {
 namespace {

@@ -1,10 +1,7 @@
 // Collecting sends and receives, and launching them as kernels.
-#include "fakes/fake_nccl_group.h"
-
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,10 +11,7 @@
 #include "fakes/fake_cuda_memory.h"
 #include "fakes/fake_cuda_state.h"
 #include "fakes/fake_cuda_stream.h"
-#include "fakes/fake_nccl_call.h"
 #include "fakes/fake_nccl_comm.h"
-#include "fakes/fake_nccl_kernel.h"
-#include "fakes/fake_nccl_memory.h"
 #include "nccl.h"
 
 namespace sluice::fake_nccl {
@@ -103,8 +97,7 @@ ncclResult_t Add(Group& group, const Post& post) {
     return Misuse(ncclInvalidArgument, std::string(post.function) + " : invalid type or peer " +
                                            std::to_string(post.peer));
   }
-  State& state = fake_cuda::TheState();
-  const fake_cuda::Lock lock(state.mutex);
+  auto [state, lock] = fake_cuda::LockState();
   const std::shared_ptr<Stream> stream = FindStream(state, post.stream, post.function);
   if (stream == nullptr) return ncclInvalidArgument;
   if (stream->device != comm->device) {
@@ -198,8 +191,7 @@ ncclResult_t CheckSelf(const Launch& launch) {
 // several streams comes after what they all have, and before what they will have.
 ncclResult_t Enqueue(const Launch& launch) {
   Comm& comm = *launch.comm;
-  State& state = fake_cuda::TheState();
-  const fake_cuda::Lock lock(state.mutex);
+  auto [state, lock] = fake_cuda::LockState();
   // In the background it may come too late, and the streams and memory may be gone.
   if (comm.is_aborted) return ncclInternalError;
   for (const auto& stream : launch.streams) {
@@ -254,9 +246,7 @@ ncclResult_t Start() {
 
 ncclResult_t End() {
   Group& group = ThisThread();
-  if (group.depth == 0) {
-    return Misuse(ncclInvalidUsage, "ncclGroupEnd: not in a group call.");
-  }
+  if (group.depth == 0) return Misuse(ncclInvalidUsage, "ncclGroupEnd: not in a group call.");
   if (--group.depth > 0) return ncclSuccess;
   --open_groups;
   return LaunchAll(group);

@@ -1,6 +1,4 @@
 // How a kernel of the fake NCCL moves its bytes, and notices that it never will.
-#include "fakes/fake_nccl_kernel.h"
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -15,7 +13,7 @@
 
 #include "fakes/fake_nccl.h"
 #include "fakes/fake_nccl_block.h"
-#include "fakes/fake_nccl_call.h"
+#include "fakes/fake_nccl_comm.h"
 
 namespace sluice::fake_nccl {
 namespace {

@@ -1,7 +1,5 @@
 // NCCL's allocator and registration. As since NCCL 2.24, registering what came from cudaMalloc
 // succeeds and changes nothing.
-#include "fakes/fake_nccl_memory.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -13,7 +11,8 @@
 #include "fakes/fake_cuda_memory.h"
 #include "fakes/fake_cuda_state.h"
 #include "fakes/fake_nccl.h"
-#include "fakes/fake_nccl_call.h"
+#include "fakes/fake_nccl_comm.h"
+#include "fakes/locked.h"
 
 namespace sluice::fake_nccl {
 namespace {
@@ -43,9 +42,8 @@ ncclResult_t Allocate(void** pointer, size_t bytes) {
     (void)cudaGetLastError();
     return Fail(ncclUnhandledCudaError, "Cuda failure 2 'out of memory'");
   }
-  Memory& memory = TheMemory();
-  const std::lock_guard lock(memory.mutex);
-  memory.given_out[static_cast<const std::byte*>(*pointer)] = bytes;
+  const Locked memory(TheMemory());
+  memory->given_out[static_cast<const std::byte*>(*pointer)] = bytes;
   return ncclSuccess;
 }
 
@@ -71,19 +69,17 @@ ncclResult_t Free(void* pointer) {
 ncclResult_t Register(Comm& comm, void* buffer, size_t bytes, void** handle) {
   if (buffer == nullptr || bytes == 0 || handle == nullptr) return ncclInvalidArgument;
   {
-    fake_cuda::State& state = fake_cuda::TheState();
-    const fake_cuda::Lock lock(state.mutex);
+    auto [state, lock] = fake_cuda::LockState();
     if (fake_cuda::DeviceBytes(state, {buffer, bytes}, comm.device, "ncclCommRegister") ==
         nullptr) {
       return Fail(ncclInvalidArgument, "ncclCommRegister of what is no device memory");
     }
   }
-  Memory& memory = TheMemory();
-  const std::lock_guard lock(memory.mutex);
+  const Locked memory(TheMemory());
   const auto* const data = static_cast<const std::byte*>(buffer);
-  const bool is_real = IsGivenOut(memory, data, bytes);
-  comm.registrations.push_back({memory.next_handle += 0x10, data, bytes, is_real});
-  if (is_real) memory.registered_bytes += static_cast<int64_t>(bytes);
+  const bool is_real = IsGivenOut(*memory, data, bytes);
+  comm.registrations.push_back({memory->next_handle += 0x10, data, bytes, is_real});
+  if (is_real) memory->registered_bytes += static_cast<int64_t>(bytes);
   *handle = fake_cuda::PointerTo(comm.registrations.back().handle);
   return ncclSuccess;
 }
@@ -113,21 +109,16 @@ size_t Registrations(const Comm& comm) {
 }
 
 void ForgetMemory() {
-  Memory& memory = TheMemory();
-  const std::lock_guard lock(memory.mutex);
-  memory.given_out.clear();
-  memory.registered_bytes = 0;
+  const Locked memory(TheMemory());
+  memory->given_out.clear();
+  memory->registered_bytes = 0;
 }
 
 }  // namespace sluice::fake_nccl
 
 namespace sluice {
 
-int64_t FakeNcclRegisteredBytes() {
-  fake_nccl::Memory& memory = fake_nccl::TheMemory();
-  const std::lock_guard lock(memory.mutex);
-  return memory.registered_bytes;
-}
+int64_t FakeNcclRegisteredBytes() { return Locked(fake_nccl::TheMemory())->registered_bytes; }
 
 }  // namespace sluice
 

@@ -1,6 +1,5 @@
 // Everything that is done wrong with the fake NCCL is reported, in words.
 #include <atomic>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -9,7 +8,6 @@
 #include "fakes/fake_nccl.h"
 #include "fakes/fake_nccl_rig.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace sluice {
 namespace {
@@ -18,7 +16,6 @@ using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 class FakeNcclMisuseTest : public testing::Test {
  protected:

@@ -12,7 +12,6 @@
 #include "fakes/fake_nccl.h"
 #include "fakes/fake_nccl_rig.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace sluice {
 namespace {

@@ -11,13 +11,11 @@
 #include "fakes/fake_cuda_rig.h"
 #include "fakes/fake_nccl_rig.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace sluice {
 namespace {
 
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 constexpr size_t kBytes = 300000;  // more than fits between two ranks
 
@@ -50,7 +48,7 @@ TEST_F(FakeNcclTest, EveryRankSendsToEveryOther) {
       }
     });
     EXPECT_EQ(FakeNcclKernels(), ranks);
-    EXPECT_THAT(FakeCudaCheckClean(), IsEmpty());
+    EXPECT_THAT(FakeCudaCheckClean(), testing::IsEmpty());
   }
 }
 
@@ -382,7 +380,7 @@ TEST_F(FakeNcclTest, AFailureOfAnyCallIsSeenByTheCaller) {
       EXPECT_EQ(failed > 0, has_failed) << nth;
       FakeNcclFailNoMore();
     });
-    EXPECT_THAT(FakeCudaCheckClean(), IsEmpty()) << nth;
+    EXPECT_THAT(FakeCudaCheckClean(), testing::IsEmpty()) << nth;
   }
   EXPECT_EQ(nth, 8);  // six calls, and one round without a failure
 }

@@ -1,7 +1,6 @@
 // Batches in words.
 #include "fakes/log_device.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>

@@ -19,7 +19,6 @@
 #define NCCL_CONFIG_UNDEF_PTR nullptr
 
 typedef struct ncclComm* ncclComm_t;
-#define NCCL_COMM_NULL nullptr
 
 typedef struct {
   char internal[NCCL_UNIQUE_ID_BYTES];
@@ -34,28 +33,21 @@ typedef enum {
   ncclInvalidUsage = 5,
   ncclRemoteError = 6,
   ncclInProgress = 7,
-  ncclNumResults = 8,
 } ncclResult_t;
 
 typedef enum {
   ncclInt8 = 0,
-  ncclChar = 0,
   ncclUint8 = 1,
   ncclInt32 = 2,
-  ncclInt = 2,
   ncclUint32 = 3,
   ncclInt64 = 4,
   ncclUint64 = 5,
   ncclFloat16 = 6,
-  ncclHalf = 6,
   ncclFloat32 = 7,
-  ncclFloat = 7,
   ncclFloat64 = 8,
-  ncclDouble = 8,
   ncclBfloat16 = 9,
   ncclFloat8e4m3 = 10,
   ncclFloat8e5m2 = 11,
-  ncclNumTypes = 12,
 } ncclDataType_t;
 
 typedef struct ncclConfig_v22800 {
