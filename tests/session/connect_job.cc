@@ -2,7 +2,6 @@
 #include "session/connect_job.h"
 
 #include <algorithm>
-#include <optional>
 #include <set>
 #include <utility>
 

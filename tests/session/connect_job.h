@@ -2,7 +2,6 @@
 #ifndef SLUICE_TESTS_SESSION_CONNECT_JOB_H_
 #define SLUICE_TESTS_SESSION_CONNECT_JOB_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>

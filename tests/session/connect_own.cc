@@ -4,7 +4,6 @@
 #include <mutex>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "session/job.h"
 #include "session/specs.h"
 
@@ -12,10 +11,9 @@ namespace sluice::session_test {
 
 Own::Own(int rank) {
   const bool is_source = rank < 2;
-  ConnectTensor tensor;
-  tensor.name = "w";
-  tensor.shape = {4, 8};
-  tensor.layout = is_source ? MakeLayout({2}, {0, 1}, "S(0)") : MakeLayout({2}, {2, 3}, "S(1)");
+  ConnectTensor tensor =
+      Part("w", {4, 8}, DType::kF32,
+           is_source ? MakeLayout({2}, {0, 1}, "S(0)") : MakeLayout({2}, {2, 3}, "S(1)"), {});
   tensor.view =
       DenseView(memory.data(), is_source ? std::vector<int64_t>{2, 8} : std::vector<int64_t>{4, 4},
                 DType::kF32);
@@ -25,11 +23,8 @@ Own::Own(int rank) {
 void RunGood(Session* session, int rank) {
   Own own(rank);
   own.memory.fill(rank < 2 ? static_cast<float>(rank + 1) : 0.0f);
-  const auto connection = Connect(session, own.spec);
-  ASSERT_TRUE(connection.ok()) << connection.status();
-  const auto run = (*connection)->Start({.version = 1});
-  ASSERT_TRUE(run.ok()) << run.status();
-  ASSERT_TRUE(run->Wait().ok());
+  const auto connection = Connect(session, own.spec).value();
+  ASSERT_TRUE(connection->Start({.version = 1}).value().Wait().ok());
   if (rank < 2) return;
   for (size_t i = 0; i < 16; ++i) EXPECT_EQ(own.memory[i], i < 8 ? 1 : 2) << i;
 }
@@ -38,14 +33,10 @@ void ExpectFails(const Change& change, absl::StatusCode code, const Texts& texts
                  bool progress_thread) {
   std::mutex mutex;
   std::vector<std::string> errors;
-  RunRanks(kOwnRanks, [&](Rank& self) {
-    SessionOptions options;
-    options.progress_thread = progress_thread;
-    const auto session = OpenSession(self, options);
-    ASSERT_NE(session, nullptr);
+  RunSessions(kOwnRanks, {.progress_thread = progress_thread}, [&](Rank& self, Session* session) {
     Own own(self.rank);
     change(self.rank, &own);
-    const absl::Status status = Connect(session.get(), own.spec).status();
+    const absl::Status status = Connect(session, own.spec).status();
     EXPECT_EQ(status.code(), code) << status;
     for (const std::string& text : texts) {
       EXPECT_THAT(std::string(status.message()), testing::HasSubstr(text));
@@ -55,8 +46,7 @@ void ExpectFails(const Change& change, absl::StatusCode code, const Texts& texts
       const std::lock_guard<std::mutex> lock(mutex);
       errors.push_back(status.ToString());
     }
-    RunGood(session.get(), self.rank);
-    EXPECT_TRUE(session->Close().ok());
+    RunGood(session, self.rank);
   });
   for (const std::string& error : errors) {
     if (alike) {
@@ -72,14 +62,11 @@ Change On(int rank, const std::function<void(Own*)>& change) {
 }
 
 void ExpectFields(const Change& change, const ErrorFields& fields) {
-  RunRanks(kOwnRanks, [&](Rank& self) {
-    const auto session = OpenSession(self, {});
-    ASSERT_NE(session, nullptr);
+  RunSessions(kOwnRanks, {}, [&](Rank& self, Session* session) {
     Own own(self.rank);
     change(self.rank, &own);
-    const absl::Status status = Connect(session.get(), own.spec).status();
+    const absl::Status status = Connect(session, own.spec).status();
     EXPECT_EQ(FieldsOf(status), fields) << status;
-    EXPECT_TRUE(session->Close().ok());
   });
 }
 

@@ -24,22 +24,17 @@ absl::Status Fail(Session* session, Transfer* transfer) {
 }  // namespace
 
 void FailAndClose(Rank& self, Failing failing, bool progress_thread) {
-  SessionOptions options;
-  options.bucket_bytes = 64 << 10;
-  options.budget_buckets = 4;
-  options.timeout = kTimeout;
-  options.progress_thread = progress_thread;
-  const auto session = OpenSession(self, options);
-  ASSERT_NE(session, nullptr);
+  const auto session = OpenSession(self, {.bucket_bytes = 64 << 10,
+                                          .budget_buckets = 4,
+                                          .timeout = kTimeout,
+                                          .progress_thread = progress_thread});
   Bound bound = CompileBound(session.get(), AllToAll(self.size, kBytes));
-  ASSERT_NE(bound.transfer, nullptr);
   RunOnce(session.get(), &bound, 1);
   bound.memory.Prepare(2);
   self.meet();
   const bool fails = self.rank == self.size - 1;
   if (!fails || failing == Failing::kLateMemory) {
-    StartOptions start;
-    start.late_destinations = failing == Failing::kLateMemory;
+    const StartOptions start = {.late_destinations = failing == Failing::kLateMemory};
     std::vector<TensorView> dst = bound.memory.dst();
     if (fails) dst.assign(dst.size(), TensorView());
     const auto run = session->Start(bound.transfer, bound.memory.src(), dst, start);

@@ -23,52 +23,54 @@ std::unique_ptr<Session> OpenSession(Rank& self, SessionOptions options) {
   if (options.timeout == SessionOptions().timeout) options.timeout = absl::Minutes(3);
   auto session = self.naive ? CreateNaiveSession(std::move(self.fabric), options)
                             : Session::Create(std::move(self.fabric), options);
-  EXPECT_TRUE(session.ok()) << session.status();
-  return session.ok() ? *std::move(session) : nullptr;
+  return std::move(session).value();
 }
 
 Bound CompileBound(Session* session, const TransferSpec& spec, std::optional<uint64_t> style_seed) {
-  const auto transfer = session->Compile(spec);
-  EXPECT_TRUE(transfer.ok()) << transfer.status();
-  return {transfer.ok() ? *transfer : nullptr,
+  return {session->Compile(spec).value(),
           RankMemory(spec, session->rank(), style_seed, session->options().accelerator)};
 }
 
 std::vector<Transfer*> CompileAll(Session* session, absl::Span<const TransferSpec> specs) {
   std::vector<Transfer*> transfers;
-  for (const TransferSpec& spec : specs) {
-    const auto transfer = session->Compile(spec);
-    EXPECT_TRUE(transfer.ok()) << transfer.status();
-    if (!transfer.ok()) break;
-    transfers.push_back(*transfer);
-  }
+  transfers.reserve(specs.size());
+  for (const TransferSpec& spec : specs) transfers.push_back(session->Compile(spec).value());
   return transfers;
 }
 
-Run RunOnce(Session* session, Bound* bound, uint64_t round) {
+void RunSessions(int size, const SessionOptions& options,
+                 const std::function<void(Rank&, Session*)>& body) {
+  RunRanks(size, [&](Rank& self) {
+    const auto session = OpenSession(self, options);
+    body(self, session.get());
+    if (testing::Test::HasFatalFailure()) return;
+    EXPECT_EQ(session->Close(), absl::OkStatus());
+  });
+}
+
+Run StartRun(Session* session, Bound* bound, uint64_t round, const StartOptions& options) {
   bound->memory.Prepare(round);
-  const auto run = session->Start(bound->transfer, bound->memory.src(), bound->memory.dst());
-  EXPECT_TRUE(run.ok()) << run.status();
-  if (!run.ok()) return Run();
-  const absl::Status status = run->Wait();
+  return session->Start(bound->transfer, bound->memory.src(), bound->memory.dst(), options).value();
+}
+
+Run RunOnce(Session* session, Bound* bound, uint64_t round) {
+  const Run run = StartRun(session, bound, round);
+  const absl::Status status = run.Wait();
   EXPECT_TRUE(status.ok()) << status;
-  if (!status.ok()) return *run;
-  EXPECT_TRUE(run->IsDone());
+  if (!status.ok()) return run;
+  EXPECT_TRUE(run.IsDone());
   EXPECT_EQ(bound->memory.Check(round), "") << "rank " << session->rank() << " round " << round;
-  return *run;
+  return run;
 }
 
 void RunWithLateRank(Rank& self, Session* session, Bound* bound, uint64_t round, int late) {
-  bound->memory.Prepare(round);
   if (self.rank == late) self.meet();
-  const auto run = session->Start(bound->transfer, bound->memory.src(), bound->memory.dst());
-  ASSERT_TRUE(run.ok()) << run.status();
+  const Run run = StartRun(session, bound, round);
   if (self.rank != late) {
     for (int i = 0; i < kPollsAlone; ++i) ASSERT_TRUE(session->Poll().ok());
     self.meet();
   }
-  const absl::Status status = run->Wait();
-  ASSERT_TRUE(status.ok()) << status;
+  ASSERT_EQ(run.Wait(), absl::OkStatus());
   EXPECT_EQ(bound->memory.Check(round), "") << "rank " << session->rank() << " round " << round;
 }
 
@@ -81,11 +83,9 @@ void ExpectWithinLimits(const Session& session) {
 
 void RunJob(Rank& self, const RandomJob& job, uint64_t seed) {
   const std::unique_ptr<Session> session = OpenSession(self, job.options);
-  if (session == nullptr) return;
   std::vector<Bound> bounds;
   for (const TransferSpec& spec : job.specs) {
     bounds.push_back(CompileBound(session.get(), spec, seed));
-    if (bounds.back().transfer == nullptr) return;
   }
   session->ResetCounters();
   int64_t buckets = 0;
@@ -98,19 +98,13 @@ void RunJob(Rank& self, const RandomJob& job, uint64_t seed) {
   }
   EXPECT_EQ(session->counters().buckets_finished, buckets);
   ExpectWithinLimits(*session);
-  const absl::Status closed = session->Close();
-  EXPECT_TRUE(closed.ok()) << closed;
+  EXPECT_EQ(session->Close(), absl::OkStatus());
 }
 
 void RunThroughOneSlot(Rank& self, const TransferSpec& spec) {
-  SessionOptions options;
-  options.bucket_bytes = 64 << 10;
-  options.max_in_flight = 1;
-  options.budget_buckets = 1;
-  const std::unique_ptr<Session> session = OpenSession(self, options);
-  if (session == nullptr) return;
+  const std::unique_ptr<Session> session =
+      OpenSession(self, {.bucket_bytes = 64 << 10, .max_in_flight = 1, .budget_buckets = 1});
   Bound bound = CompileBound(session.get(), spec);
-  if (bound.transfer == nullptr) return;
   uint64_t round = 0;
   for (int late = -1; late < std::min(self.size, 3); ++late, ++round) {
     if (late < 0) {

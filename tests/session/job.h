@@ -4,6 +4,7 @@
 #define SLUICE_TESTS_SESSION_JOB_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -15,8 +16,8 @@
 
 namespace sluice::session_test {
 
-// Creates the session of `self`, using up its fabric, with its accelerator and transport; null,
-// with a failure reported, on error.
+// Creates the session of `self`, using up its fabric, with its accelerator and transport. Throws on
+// error.
 std::unique_ptr<Session> OpenSession(Rank& self, SessionOptions options);
 
 // A transfer and this rank's memory for it.
@@ -24,12 +25,20 @@ struct Bound {
   Transfer* transfer = nullptr;
   RankMemory memory;
 };
-// Compiles `spec`; transfer is null, with a failure reported, on error.
+// Compiles `spec`. Throws on error.
 Bound CompileBound(Session* session, const TransferSpec& spec,
                    std::optional<uint64_t> style_seed = {});
 
-// Compiles `specs` in order, up to the first that fails, which is reported as a failure.
+// Compiles `specs` in order. Throws on error.
 std::vector<Transfer*> CompileAll(Session* session, absl::Span<const TransferSpec> specs);
+
+// Opens a session with `options` on each of `size` ranks that are threads, and closes it after
+// `body`, unless that has failed.
+void RunSessions(int size, const SessionOptions& options,
+                 const std::function<void(Rank&, Session*)>& body);
+
+// Starts a run with the values of `round`. Throws on error.
+Run StartRun(Session* session, Bound* bound, uint64_t round, const StartOptions& options = {});
 
 // One run with the values of `round`, verified.
 Run RunOnce(Session* session, Bound* bound, uint64_t round);

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 #include <thread>
-#include <utility>
 
 #include "gtest/gtest.h"
 #include "oracle/random_layout.h"
@@ -32,8 +31,7 @@ std::vector<Supplied> RandomTimes(oracle::Dice* dice, size_t tensors) {
 LateRun::LateRun(Session* session, Transfer* transfer, uint64_t round, std::vector<Supplied> when)
     : session_(session), spec_(transfer->spec()), round_(round) {
   std::vector<TensorView> src, dst;
-  StartOptions options;
-  options.events = true;
+  StartOptions options = {.events = true};
   for (size_t t = 0; t < spec_.tensors.size(); ++t) {
     Tensor& tensor = tensors_.emplace_back();
     tensor.when = when[t];
@@ -176,9 +174,7 @@ void Complete(Session* session, const std::vector<LateRun*>& runs) {
 
 void RunLateJob(Rank& self, const RandomJob& job, uint64_t seed) {
   const auto session = OpenSession(self, job.options);
-  ASSERT_NE(session, nullptr);
   const std::vector<Transfer*> transfers = CompileAll(session.get(), job.specs);
-  ASSERT_EQ(transfers.size(), job.specs.size());
   oracle::Dice dice(seed * 100 + static_cast<uint64_t>(self.rank));
   for (uint64_t round = 1; round <= 3; ++round) {
     std::vector<std::unique_ptr<LateRun>> runs;

@@ -27,12 +27,9 @@ inline std::unique_ptr<CompiledTransfer> PlanFor(int rank,
                                                  const std::vector<TensorTransfer>& tensors,
                                                  const std::vector<int>& nodes = {0, 0},
                                                  int64_t bucket_bytes = 64) {
-  PlanOptions options;
-  options.bucket_bytes = bucket_bytes;
-  options.max_in_flight = 2;
-  options.node_of_rank = nodes;
-  TransferSpec spec;
-  spec.tensors = tensors;
+  const PlanOptions options = {
+      .bucket_bytes = bucket_bytes, .max_in_flight = 2, .node_of_rank = nodes};
+  const TransferSpec spec = {.tensors = tensors};
   SLUICE_CHECK(ValidateSpec(spec, static_cast<int>(nodes.size())).ok(), "no good transfer");
   absl::StatusOr<std::unique_ptr<CompiledTransfer>> made =
       CompiledTransfer::Make(spec, options, rank, 0);

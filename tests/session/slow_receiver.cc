@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "session/job.h"
 #include "session/resident_bytes.h"
 #include "sluice/session.h"
 #include "sluice/stream.h"
@@ -46,9 +47,7 @@ std::string DirectoryOfJob(const Rank& self) {
       (std::filesystem::temp_directory_path() / "sluice_slow_receiver_XXXXXX").string();
   absl::Status status;
   if (self.rank == 0 && mkdtemp(path.data()) == nullptr) status = absl::ErrnoToStatus(errno, path);
-  const auto paths = GatherIfAllOk(self.fabric.get(), status, path, absl::Minutes(2));
-  EXPECT_TRUE(paths.ok()) << paths.status();
-  return paths.ok() ? paths->front() : std::string();
+  return GatherIfAllOk(self.fabric.get(), status, path, absl::Minutes(2)).value().front();
 }
 
 // Each item's bytes are its number.
@@ -64,22 +63,6 @@ void WriteItems(const std::string& directory, int64_t count, int64_t item_bytes)
 
 int64_t ValueAt(int64_t i) { return i * 0x9E3779B97F4A7C15 + (i >> 7); }
 
-TensorTransfer OneToOne(int64_t elements) {
-  TensorTransfer tensor;
-  tensor.name = std::string("w");
-  tensor.shape = {elements};
-  tensor.src_dtype = tensor.dst_dtype = DType::kI64;
-  tensor.src = {Mesh::Create({1}, {0}).value(), {Placement::Replicate()}};
-  tensor.dst = {Mesh::Create({1}, {1}).value(), {Placement::Replicate()}};
-  return tensor;
-}
-
-std::unique_ptr<Session> Open(Rank& self, const SessionOptions& options) {
-  auto session = Session::Create(std::move(self.fabric), options);
-  EXPECT_TRUE(session.ok()) << session.status();
-  return session.ok() ? *std::move(session) : nullptr;
-}
-
 }  // namespace
 
 int64_t GrowthBeforeMemoryComes(Rank& self, const SlowReceiver& receiver) {
@@ -88,10 +71,10 @@ int64_t GrowthBeforeMemoryComes(Rank& self, const SlowReceiver& receiver) {
   options.budget_bytes = receiver.budget_bytes;
   options.budget_buckets = static_cast<int>(receiver.budget_bytes / receiver.bucket_bytes);
   options.timeout = absl::Minutes(2);
-  options.direct = self.direct;
   const int64_t elements = receiver.total_bytes / 8;
-  TransferSpec spec;
-  spec.tensors = {OneToOne(elements)};
+  const TransferSpec spec = {
+      .tensors = {Moved("w", {elements}, DType::kI64, MakeLayout({1}, {0}, "R"),
+                        MakeLayout({1}, {1}, "R"))}};
   std::vector<int64_t> memory;
   if (self.rank < 2) memory.resize(static_cast<size_t>(elements), -1);
   if (self.rank == 0) {
@@ -99,13 +82,11 @@ int64_t GrowthBeforeMemoryComes(Rank& self, const SlowReceiver& receiver) {
   }
   const TensorView view = DenseView(memory.data(), {elements}, DType::kI64);
   const TensorView none = DenseView(nullptr, {elements}, DType::kI64);
-  const std::unique_ptr<Session> session = Open(self, options);
-  const auto transfer = session->Compile(spec);
-  EXPECT_TRUE(transfer.ok()) << transfer.status();
-  StartOptions start;
-  start.late_destinations = true;
+  const std::unique_ptr<Session> session = OpenSession(self, options);
+  Transfer* const transfer = session->Compile(spec).value();
+  const StartOptions start = {.late_destinations = true};
   const int64_t before = ResidentBytesInUse();
-  const auto run = session->Start(*transfer, {self.rank == 0 ? view : none}, {none}, start);
+  const auto run = session->Start(transfer, {self.rank == 0 ? view : none}, {none}, start);
   EXPECT_TRUE(run.ok()) << run.status();
   int64_t growth = 0;
   if (self.rank == 1) {
@@ -137,31 +118,27 @@ int64_t GrowthWhileAnItemIsHeld(Rank& self, const SlowReceiver& receiver) {
   options.reads.budget_bytes = receiver.budget_bytes;
   options.buffers.count = 1;
   options.timeout = absl::Minutes(2);
-  SessionOptions session_options;
-  session_options.timeout = absl::Minutes(2);
-  session_options.direct = self.direct;
-  const std::unique_ptr<Session> session = Open(self, session_options);
+  const SessionOptions session_options = {.timeout = absl::Minutes(2)};
+  const std::unique_ptr<Session> session = OpenSession(self, session_options);
   // All may be there as soon as the first item is.
   const int64_t before = ResidentBytesInUse();
-  auto stream = OpenStream(session.get(), options);
-  EXPECT_TRUE(stream.ok()) << stream.status();
+  auto stream = OpenStream(session.get(), options).value();
   int64_t growth = 0;
   int64_t items = 0;
   while (true) {
-    absl::StatusOr<Lease> lease = (*stream)->Next();
-    EXPECT_TRUE(lease.ok()) << lease.status();
-    if (!lease.ok() || lease->end()) break;
+    const Lease lease = stream->Next().value();
+    if (lease.end()) break;
     ++items;
-    const auto expected = static_cast<std::byte>(lease->item() % 251);
-    const auto* const data = static_cast<const std::byte*>(lease->view().data);
+    const auto expected = static_cast<std::byte>(lease.item() % 251);
+    const auto* const data = static_cast<const std::byte*>(lease.view().data);
     EXPECT_EQ(data[0], expected);
     EXPECT_EQ(data[receiver.bucket_bytes - 1], expected);
     if (self.rank == 1 && items == 1) growth = GrowthWhilePolled(receiver, session.get(), before);
   }
   EXPECT_EQ(items, count);
-  const int64_t held = (*stream)->stats().budget_bytes_peak;
+  const int64_t held = stream->stats().budget_bytes_peak;
   EXPECT_LE(held, receiver.budget_bytes);
-  stream->reset();
+  stream.reset();
   self.meet();
   if (self.rank == 0) std::filesystem::remove_all(directory);
   EXPECT_TRUE(session->Close().ok());

@@ -11,10 +11,6 @@
 namespace sluice::session_test {
 namespace {
 
-TensorTransfer Tensor(std::vector<int64_t> shape, DType dtype, Layout src, Layout dst) {
-  return {"t", std::move(shape), dtype, dtype, std::move(src), std::move(dst)};
-}
-
 Layout RandomLayout(oracle::Dice* dice, int size, int dims) {
   std::vector<int> ranks = Ranks(0, size);
   if (dice->Chance(40)) {
@@ -53,8 +49,7 @@ TensorTransfer RandomTensor(oracle::Dice* dice, int size, int64_t bucket_bytes) 
   const bool partial = dice->Chance(40);
   int64_t elements_max = bucket_bytes < 100 ? 1500 : 12000;
   if (partial) elements_max /= 4;
-  TensorTransfer tensor;
-  tensor.shape = oracle::RandomShape(dice, 4, elements_max);
+  TensorTransfer tensor = {.shape = oracle::RandomShape(dice, 4, elements_max)};
   const int dims = static_cast<int>(tensor.shape.size());
   tensor.src = RandomLayout(dice, size, dims);
   tensor.dst = RandomLayout(dice, size, dims);
@@ -68,28 +63,38 @@ TensorTransfer RandomTensor(oracle::Dice* dice, int size, int64_t bucket_bytes) 
 
 }  // namespace
 
+TensorTransfer Moved(std::string name, std::vector<int64_t> shape, DType dtype, Layout src,
+                     Layout dst) {
+  return {std::move(name), std::move(shape), dtype, dtype, std::move(src), std::move(dst)};
+}
+
+ConnectTensor Part(std::string name, std::vector<int64_t> shape, DType dtype, Layout layout,
+                   TensorView view) {
+  return {{std::move(name), std::move(shape), dtype, std::move(layout), std::move(view)}};
+}
+
 TransferSpec Ring(int size, int64_t rows) {
   std::vector<int> next = Ranks(1, size);
   next.push_back(0);
-  return {{Tensor({rows * size, 1024}, DType::kF64, MakeLayout({size}, Ranks(0, size), "S(0)"),
-                  MakeLayout({size}, next, "S(0)"))}};
+  return {{Moved("t", {rows * size, 1024}, DType::kF64, MakeLayout({size}, Ranks(0, size), "S(0)"),
+                 MakeLayout({size}, next, "S(0)"))}};
 }
 
 TransferSpec AllToAll(int size, int64_t block_bytes) {
   // Blocks of 8 rows, so that one takes staging on the side that is cut by columns, or on both.
   const int64_t columns = block_bytes / 64;
-  return {{Tensor({int64_t{8} * size, columns * size}, DType::kF64,
-                  MakeLayout({size}, Ranks(0, size), "S(0)"),
-                  MakeLayout({size}, Ranks(0, size), "S(1)"))}};
+  return {{Moved("t", {int64_t{8} * size, columns * size}, DType::kF64,
+                 MakeLayout({size}, Ranks(0, size), "S(0)"),
+                 MakeLayout({size}, Ranks(0, size), "S(1)"))}};
 }
 
 TransferSpec OverlappingMeshes(int size) {
   const int sources = (2 * size + 2) / 3, first = size / 3;
   TransferSpec spec;
   for (int64_t i = 0; i < 3; ++i) {
-    spec.tensors.push_back(Tensor({int64_t{16} * size, 1024 * (i + 1)}, DType::kF32,
-                                  MakeLayout({sources}, Ranks(0, sources), "S(0)"),
-                                  MakeLayout({size - first}, Ranks(first, size), "S(1)")));
+    spec.tensors.push_back(Moved("t", {int64_t{16} * size, 1024 * (i + 1)}, DType::kF32,
+                                 MakeLayout({sources}, Ranks(0, sources), "S(0)"),
+                                 MakeLayout({size - first}, Ranks(first, size), "S(1)")));
     spec.tensors.back().name = absl::StrCat("t", i);
   }
   return spec;
@@ -106,8 +111,7 @@ RandomJob MakeRandomJob(uint64_t seed, int size) {
       {absl::nullopt, kNoLimit, bucket_bytes, 5 * bucket_bytes + 3});
   const int64_t spec_count = dice.Between(1, 2);
   for (int64_t s = 0; s < spec_count; ++s) {
-    TransferSpec spec;
-    spec.priority_class = static_cast<int>(dice.Between(0, kPriorityClasses - 1));
+    TransferSpec spec = {.priority_class = static_cast<int>(dice.Between(0, kPriorityClasses - 1))};
     const int64_t tensors = dice.Between(1, 5);
     const int windows = dice.Pick<int>({1, 1, 2, 4});
     for (int64_t t = 0; t < tensors; ++t) {

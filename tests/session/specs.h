@@ -3,15 +3,25 @@
 #define SLUICE_TESTS_SESSION_SPECS_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "oracle/make_layout.h"
+#include "sluice/connect.h"
 #include "sluice/session.h"
 #include "sluice/transfer.h"
 
 namespace sluice::session_test {
 
 using oracle::MakeLayout;
+
+// A tensor of one type on both sides.
+TensorTransfer Moved(std::string name, std::vector<int64_t> shape, DType dtype, Layout src,
+                     Layout dst);
+
+// A side of a tensor in Connect, of no window.
+ConnectTensor Part(std::string name, std::vector<int64_t> shape, DType dtype, Layout layout,
+                   TensorView view);
 
 // begin, begin + 1, ... end - 1.
 inline std::vector<int> Ranks(int begin, int end) { return oracle::RankRange(begin, end - begin); }

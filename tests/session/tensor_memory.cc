@@ -118,10 +118,9 @@ TensorMemory::Arrangement TensorMemory::Arrange(const std::vector<oracle::IndexL
 
 void TensorMemory::PutOn(std::shared_ptr<Device> device, const Accelerator& accelerator) {
   if (buffer_.empty()) return;
-  absl::StatusOr<DeviceMemory> memory = device->AllocateBuffer(buffer_.size());
-  ASSERT_TRUE(memory.ok()) << memory.status();
+  auto memory = device->AllocateBuffer(buffer_.size()).value();
   const ptrdiff_t begin = static_cast<std::byte*>(view_.data) - buffer_.data();
-  on_device_ = *std::move(memory);
+  on_device_ = std::move(memory);
   device_ = std::move(device);
   view_.data = on_device_.data() + begin;
   view_.device = accelerator.kind();
@@ -130,18 +129,17 @@ void TensorMemory::PutOn(std::shared_ptr<Device> device, const Accelerator& acce
 
 const std::vector<std::byte>& TensorMemory::Fetched() const {
   if (device_ == nullptr) return buffer_;
-  const absl::Status status = CopyFlat(device_.get(), on_device_.data(), device_->traits().buffers,
-                                       buffer_.data(), DeviceKind::kCpu, buffer_.size());
-  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(CopyFlat(device_.get(), on_device_.data(), device_->traits().buffers, buffer_.data(),
+                     DeviceKind::kCpu, buffer_.size()),
+            absl::OkStatus());
   return buffer_;
 }
 
 void TensorMemory::Bring() {
   if (device_ == nullptr) return;
-  const absl::Status status =
-      CopyFlat(device_.get(), buffer_.data(), DeviceKind::kCpu, on_device_.data(),
-               device_->traits().buffers, buffer_.size());
-  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(CopyFlat(device_.get(), buffer_.data(), DeviceKind::kCpu, on_device_.data(),
+                     device_->traits().buffers, buffer_.size()),
+            absl::OkStatus());
 }
 
 std::vector<std::byte> TensorMemory::Image(uint64_t round, bool with_values) const {

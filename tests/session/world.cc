@@ -3,9 +3,11 @@
 
 #include <barrier>
 #include <cstdlib>
+#include <exception>
 #include <thread>
 #include <utility>
 
+#include "gtest/gtest.h"
 #include "transport/loopback/loopback.h"
 
 namespace sluice::session_test {
@@ -31,7 +33,11 @@ void RunRanksOn(std::vector<std::unique_ptr<Fabric>> fabrics, const RankBody& bo
       self.fabric = std::move(fabrics[static_cast<size_t>(rank)]);
       self.direct = direct;
       self.meet = [&meeting] { meeting.arrive_and_wait(); };
-      body(self);
+      try {
+        body(self);
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << "rank " << rank << ": " << error.what();
+      }
       meeting.arrive_and_drop();
     });
   }

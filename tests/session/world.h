@@ -32,7 +32,8 @@ using RankBody = std::function<void(Rank&)>;
 // of the same tests: SLUICE_TEST_DIRECT is set.
 bool WantsDirect();
 
-// Runs `body` once per rank, each on a thread of its own, and waits for all of them.
+// Runs `body` once per rank, each on a thread of its own, and waits for all of them. An exception
+// ends its rank's body, and is reported as a failure.
 void RunRanks(int size, const RankBody& body);
 
 // The same with fabrics of the caller's, one per rank. Never directly: fabrics see it all.
