@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "main/fails.h"
 #include "oracle/sampled.h"
 #include "session/job.h"
 #include "session/late_run.h"
@@ -14,14 +14,10 @@
 namespace sluice::session_test {
 namespace {
 
-using absl::StatusCode;
 using testing::HasSubstr;
 
-SessionOptions Small(int64_t slots = 2) {
-  SessionOptions options;
-  options.bucket_bytes = 1024;
-  options.budget_buckets = slots;
-  return options;
+SessionOptions Windowed(int64_t slots = 2) {
+  return {.bucket_bytes = 1024, .budget_buckets = slots};
 }
 
 // `windows` windows of two tensors each, which every rank has a part of.
@@ -52,58 +48,46 @@ INSTANTIATE_TEST_SUITE_P(Ranks, LateJobTest, testing::ValuesIn(oracle::JobSizes(
 
 TEST(WindowTest, AReceiverHoldsOneWindow) {
   for (const int64_t slots : {1, 3}) {
-    RunRanks(4, [slots](Rank& self) {
-      const auto session = OpenSession(self, Small(slots));
-      ASSERT_NE(session, nullptr);
+    RunSessions(4, Windowed(slots), [](Rank&, Session* session) {
       Transfer* const transfer = *session->Compile(Windows(4, 6));
       for (uint64_t round = 1; round <= 2; ++round) {
-        LateRun run(session.get(), transfer, round, std::vector<Supplied>(12, Supplied::kAsked));
-        Complete(session.get(), {&run});
+        LateRun run(session, transfer, round, std::vector<Supplied>(12, Supplied::kAsked));
+        Complete(session, {&run});
         ASSERT_FALSE(testing::Test::HasFatalFailure());
         run.ExpectAllDone();
         EXPECT_EQ(run.late_bytes_peak(), run.window_bytes_max());
         EXPECT_GT(run.window_bytes_max(), 0u);
       }
-      EXPECT_TRUE(session->Close().ok());
     });
   }
 }
 
 TEST(WindowTest, WithoutLateDestinationsMemoryMustBeThere) {
-  RunRanks(2, [](Rank& self) {
-    const auto session = OpenSession(self, Small());
-    ASSERT_NE(session, nullptr);
-    Bound bound = CompileBound(session.get(), AllToAll(2, 1024));
-    ASSERT_NE(bound.transfer, nullptr);
+  RunSessions(2, Windowed(), [](Rank&, Session* session) {
+    Bound bound = CompileBound(session, AllToAll(2, 1024));
     bound.memory.Prepare(1);
-    StartOptions events;
-    events.events = true;
+    const StartOptions events = {.events = true};
     const std::vector<TensorView> none(1);
     const auto run = session->Start(bound.transfer, bound.memory.src(), none, events);
     ASSERT_TRUE(run.ok());
-    const absl::Status refused = run->Wait();
-    EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(refused.message()), HasSubstr("destination of tensor 0"));
+    EXPECT_THAT(run->Wait(), Fails(absl::StatusCode::kInvalidArgument, "destination of tensor 0"));
     Event event;
     ASSERT_TRUE(session->PollEvent(&event));
     EXPECT_EQ(event.kind, Event::Kind::kFailed);
     EXPECT_EQ(event.run, *run);
     EXPECT_EQ(event.status, run->Wait());
     EXPECT_FALSE(session->PollEvent(&event));
-    RunOnce(session.get(), &bound, 2);
+    RunOnce(session, &bound, 2);
     EXPECT_FALSE(session->PollEvent(&event)) << "that run asked for none";
-    EXPECT_TRUE(session->Close().ok());
   });
 }
 
 TEST(WindowTest, MemoryThatNeverComesIsNamed) {
   RunRanks(3, [](Rank& self) {
-    SessionOptions options = Small();
+    SessionOptions options = Windowed();
     options.timeout = absl::Seconds(2);
     const auto session = OpenSession(self, options);
-    ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), Windows(3, 2));
-    ASSERT_NE(bound.transfer, nullptr);
     RunOnce(session.get(), &bound, 1);
     bound.memory.Prepare(2);
     std::vector<TensorView> dst = bound.memory.dst();
@@ -115,7 +99,7 @@ TEST(WindowTest, MemoryThatNeverComesIsNamed) {
     const auto run = session->Start(bound.transfer, bound.memory.src(), dst, options_of_run);
     ASSERT_TRUE(run.ok());
     const absl::Status status = run->Wait();
-    EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status;
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
     // Rank 1 says so itself, or the others do.
     EXPECT_THAT(std::string(status.message()), HasSubstr("memory for tensor"));
     EXPECT_THAT(std::string(status.message()), HasSubstr("w0"));

@@ -1,10 +1,9 @@
 // What a session does with a checkpoint's run, told by a script.
-#include "session/script/checkpoint_rig.h"
-
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "session/script/shard_rig.h"
 #include "tensor/check.h"
 
 namespace sluice::session_test {
@@ -23,8 +22,7 @@ CheckpointRig::CheckpointRig(ScriptWords& words) {
   options_.retry.backoff = absl::ZeroDuration();
   options_.retry.request_timeout = absl::InfiniteDuration();
   auto device = std::make_unique<LogDevice>(DeviceTraits(), &log_, "block");
-  TransportTraits traits;
-  traits.name = "log";
+  const TransportTraits traits = {.name = "log"};
   auto transport = std::make_unique<LogTransport>(traits, &log_);
   device_ = device.get();
   transport_ = transport.get();
@@ -52,9 +50,8 @@ bool CheckpointRig::ObeyOwn(ScriptWords& words) {
 }
 
 void CheckpointRig::AddTensor(ScriptWords& words) {
-  CheckpointTensor tensor;
-  tensor.name = words.RestFrom(1);
-  tensor.shape = ShapeFrom(words.Take("shape", std::string("16")));
+  CheckpointTensor tensor = {.name = words.RestFrom(1),
+                             .shape = ShapeFrom(words.Take("shape", std::string("16")))};
   const std::string type = words.Take("type", std::string("f32"));
   tensor.dtype = *ParseDType(type);
   tensor.layout = LayoutFrom(words.Take("layout", std::string("0:R")));

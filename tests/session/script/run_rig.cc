@@ -81,9 +81,8 @@ bool RunRig::ObeyOwn(ScriptWords& words) {
 }
 
 void RunRig::AddTensor(ScriptWords& words) {
-  TensorTransfer tensor;
-  tensor.name = words.RestFrom(1);
-  tensor.shape = ShapeFrom(words.Take("shape", std::string("16")));
+  TensorTransfer tensor = {.name = words.RestFrom(1),
+                           .shape = ShapeFrom(words.Take("shape", std::string("16")))};
   const std::string type = words.Take("type", std::string("f32"));
   tensor.src_dtype = *ParseDType(type);
   tensor.dst_dtype = *ParseDType(words.Take("to", type));
