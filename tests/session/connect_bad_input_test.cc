@@ -1,9 +1,8 @@
-// Halves that do not fit together: the same error on every rank, nothing moved, and the session
-// goes on.
+// Halves that are wrong by themselves or do not fit together: the same error on every rank, nothing
+// moved, and the session goes on.
 #include <string>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "session/connect_own.h"
 #include "session/job.h"
 
@@ -13,12 +12,7 @@ namespace {
 using absl::StatusCode;
 
 TEST(ConnectBadInputTest, GoodInputIsGood) {
-  RunRanks(kOwnRanks, [](Rank& self) {
-    const auto session = OpenSession(self, {});
-    ASSERT_NE(session, nullptr);
-    RunGood(session.get(), self.rank);
-    EXPECT_TRUE(session->Close().ok());
-  });
+  RunSessions(kOwnRanks, {}, [](Rank& self, Session* session) { RunGood(session, self.rank); });
 }
 
 TEST(ConnectBadInputTest, TargetsWithoutASource) {
@@ -142,6 +136,122 @@ TEST(ConnectBadInputTest, ManyFaultsAreCounted) {
 TEST(ConnectBadInputTest, WithAProgressThread) {
   ExpectFails(On(1, [](Own* own) { own->spec.sources.clear(); }), StatusCode::kInvalidArgument,
               {"lies on rank 1"}, true, true);
+}
+
+TEST(ConnectBadTensorsTest, TensorsThatMakeNoSense) {
+  const auto expect = [](const std::function<void(Own*)>& change, const std::string& text) {
+    ExpectFails(On(2, change), StatusCode::kInvalidArgument, {"Connect failed on rank 2", text});
+  };
+  expect([](Own* own) { own->spec.targets.push_back(own->tensor()); },
+         "target 'w': it is given twice");
+  expect([](Own* own) { own->tensor().name = ""; }, "target '': it has no name");
+  expect([](Own* own) { own->tensor().name = std::string(2000, 'n'); },
+         "its name has 2000 bytes; at most 1024 are possible");
+  expect(
+      [](Own* own) {
+        own->tensor().name = "a\nb";
+        own->tensor().shape = {};
+      },
+      "'a\\nb'");
+  expect([](Own* own) { own->tensor().shape = {-1, 8}; }, "negative size");
+  expect([](Own* own) { own->tensor().shape = {}; }, "dimensions");
+  expect([](Own* own) { own->tensor().layout = {}; }, "the mesh is empty");
+  expect([](Own* own) { own->tensor().layout.placements.clear(); }, "0 placements for a mesh of 1");
+  expect(
+      [](Own* own) {
+        own->tensor().layout = MakeLayout({2}, {2, 3}, "S(2)");
+      },
+      "cuts dimension 2");
+  expect(
+      [](Own* own) {
+        own->tensor().layout = MakeLayout({2}, {2, 3}, "P(sum)");
+      },
+      "only a source may be Partial");
+  expect([](Own* own) { own->tensor().window = -1; }, "window is -1");
+  expect([](Own* own) { own->tensor().window = kMaxWindow + 1; }, "window is 65536");
+  expect([](Own* own) { own->spec.priority_class = kPriorityClasses; }, "priority_class is 4");
+  expect([](Own* own) { own->tensor().dtype = static_cast<DType>(77); },
+         "target 'w': there is no dtype 77");
+  expect(
+      [](Own* own) { own->tensor().layout.placements[0].kind = static_cast<Placement::Kind>(77); },
+      "target 'w': there is no kind 77 of placement");
+  expect(
+      [](Own* own) {
+        own->tensor().shape = {int64_t{1} << 40, int64_t{1} << 40};
+      },
+      "target 'w'");
+  ExpectFails(On(0,
+                 [](Own* own) {
+                   own->tensor().layout = MakeLayout({2}, {0, 1}, "P(max)");
+                   own->tensor().layout.placements[0].op = static_cast<ReduceOp>(77);
+                 }),
+              StatusCode::kInvalidArgument, {"rank 0", "source 'w': there is no reduction 77"});
+  ExpectFails(On(0,
+                 [](Own* own) {
+                   own->tensor().dtype = own->tensor().view.dtype = DType::kBool;
+                   own->tensor().layout = MakeLayout({2}, {0, 1}, "P(max)");
+                 }),
+              StatusCode::kInvalidArgument, {"rank 0", "there is no reduction of bool"});
+}
+
+TEST(ConnectBadTensorsTest, FieldsSayWhatItIsAbout) {
+  // A name may read like the rest of an error.
+  const std::string name = "x' of rank 3, bucket 7: ranks disagree on target 'y";
+  const auto renamed = [&name](Own* own) {
+    own->tensor().name = name;
+    own->tensor().window = -1;
+  };
+  ExpectFields(On(1, renamed), {.ranks = {1}, .tensor = name});
+  // Ranks that give the same in other ways.
+  ExpectFields(
+      On(1, [](Own* own) { own->tensor().dtype = own->tensor().view.dtype = DType::kI32; }),
+      {.ranks = {0, 1}, .tensor = "w", .is_disagreement = true});
+}
+
+TEST(ConnectBadTensorsTest, ViewsThatDoNotFit) {
+  const auto expect = [](const std::function<void(Own*)>& change, const Texts& texts) {
+    ExpectFails(On(3, change), StatusCode::kInvalidArgument, texts);
+  };
+  expect(
+      [](Own* own) {
+        own->tensor().view.shape = {4, 3};
+      },
+      {"Connect failed on rank 3: target 'w': view has shape [4,3], the layout needs [4,4]"});
+  expect([](Own* own) { own->tensor().view.dtype = DType::kF64; },
+         {"rank 3: target 'w': view has dtype f64"});
+  expect([](Own* own) { own->tensor().view.dtype = static_cast<DType>(77); },
+         {"rank 3: target 'w': view has dtype 77"});
+  expect([](Own* own) { own->tensor().view.data = nullptr; },
+         {"rank 3: target 'w': view has no data"});
+  expect(
+      [](Own* own) {
+        own->tensor().view.strides = {1, 1};
+      },
+      {"rank 3: target 'w': destination view of shape [4,4]", "overlaps itself"});
+  expect([](Own* own) { own->tensor().view.device = DeviceKind::kCuda; }, {"rank 3: target 'w'"});
+}
+
+TEST(ConnectBadTensorsTest, MemoryThatIsUsedTwice) {
+  ExpectFails(
+      [](int rank, Own* own) {
+        if (rank < 2) return;
+        ConnectTensor again = own->tensor();
+        again.name = "again";
+        again.view.byte_offset = rank == 2 ? 256 : 4;
+        own->spec.renames["again"] = "w";
+        own->memory.fill(0);
+        own->spec.targets.push_back(again);
+        if (rank == 2)
+          own->spec.targets.back().view = DenseView(&own->memory[16], {4, 4}, DType::kF32);
+      },
+      StatusCode::kInvalidArgument,
+      {"Connect failed on rank 3: destination of tensor 0 'w' and destination of tensor 1 'again' "
+       "share memory"});
+}
+
+TEST(ConnectBadTensorsTest, AllRanksAreBad) {
+  ExpectFails([](int, Own* own) { own->tensor().name = ""; }, StatusCode::kInvalidArgument,
+              {"it has no name"}, /*alike=*/false);
 }
 
 }  // namespace

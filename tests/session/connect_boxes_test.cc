@@ -1,14 +1,12 @@
 // Connections of ranks that have boxes, or copies of which each knows only its own.
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "oracle/sampled.h"
 #include "plan/connect/half.h"
 #include "session/connect_job.h"
@@ -37,27 +35,21 @@ TEST(ConnectBoxesTest, RandomBoxesAndCopiesAgainstBruteForce) {
         specs.push_back(ConnectMemory(job, rank, &dice).spec());
       }
       const std::vector<std::string> order = PromisedOrder(specs);
-      RunRanks(size, [&](Rank& self) {
-        const auto session = OpenSession(self, job.options);
-        ASSERT_NE(session, nullptr);
+      RunSessions(size, job.options, [&](Rank& self, Session* session) {
         oracle::Dice dice(seed * 100 + static_cast<uint64_t>(self.rank));
         ConnectMemory memory(job, self.rank, &dice);
-        const auto connection = Connect(session.get(), memory.spec());
-        ASSERT_TRUE(connection.ok()) << connection.status();
+        const auto connection = Connect(session, memory.spec()).value();
         std::vector<std::string> names;
-        for (const TensorTransfer& tensor : (*connection)->transfer()->spec().tensors) {
+        for (const TensorTransfer& tensor : connection->transfer()->spec().tensors) {
           names.push_back(tensor.name);
         }
         EXPECT_EQ(names, order);
         for (uint64_t round = 1; round <= 2; ++round) {
           memory.Prepare(round);
-          const auto run = (*connection)->Start({.version = static_cast<int64_t>(round)});
-          ASSERT_TRUE(run.ok()) << run.status();
-          const absl::Status status = run->Wait();
-          ASSERT_TRUE(status.ok()) << status;
+          const auto run = connection->Start({.version = static_cast<int64_t>(round)}).value();
+          ASSERT_EQ(run.Wait(), absl::OkStatus());
           EXPECT_EQ(memory.Check(round), "");
         }
-        EXPECT_TRUE(session->Close().ok());
       });
       ASSERT_FALSE(HasFailure()) << "size " << size << " seed " << seed;
     }
@@ -69,9 +61,7 @@ TEST(ConnectBoxesTest, RandomBoxesAndCopiesAgainstBruteForce) {
 // Boxes of one rank.
 Layout BoxesOf(int rank, std::vector<Box> boxes) {
   std::vector<RankBoxes> list = {{rank, std::move(boxes)}};
-  Layout layout;
-  layout.boxes = BoxList::Create(std::move(list)).value();
-  return layout;
+  return {.boxes = BoxList::Create(std::move(list)).value()};
 }
 
 // Ranks 0 and 1 give "w" in boxes: a row of eight each, in pieces of three and five.
@@ -80,9 +70,8 @@ void GiveBoxes(int rank, Own* own) {
   ConnectTensor& tensor = own->tensor();
   const int64_t row = 2 * rank;
   tensor.layout = BoxesOf(rank, {{{row, 0}, {2, 3}}, {{row, 3}, {2, 5}}});
-  TensorView view;
-  view.boxes = {DenseView(own->memory.data(), {2, 3}, DType::kF32),
-                DenseView(own->memory.data() + 6, {2, 5}, DType::kF32)};
+  TensorView view = {.boxes = {DenseView(own->memory.data(), {2, 3}, DType::kF32),
+                               DenseView(own->memory.data() + 6, {2, 5}, DType::kF32)}};
   tensor.view = view;
 }
 
@@ -96,111 +85,41 @@ void WantBoxes(int rank, Own* own) {
   tensor.view = view;
 }
 
-// Each side as a placement and as the boxes that it comes to: the bytes are the same.
-TEST(ConnectBoxesTest, BoxesOfAPlacementBringThePlacementsBytes) {
-  const std::vector<int64_t> shape = {13, 7};
-  const auto boxes_of = [&](const Layout& layout, int rank) {
-    const auto ranges = OwnedRanges(layout, shape, rank).value();
-    std::vector<Box> boxes;
-    for (const IndexRange& rows : ranges[0]) {
-      for (const IndexRange& columns : ranges[1]) {
-        boxes.push_back(
-            {{rows.begin, columns.begin}, {rows.end - rows.begin, columns.end - columns.begin}});
-      }
-    }
-    return boxes;
-  };
-  for (const char* placements : {"S(0),S(1)", "S(1),R", "SS(0,3),S(0)", "R,R"}) {
-    RunRanks(4, [&](Rank& self) {
-      const Layout target = MakeLayout({2, 2}, Ranks(0, 4), placements);
-      const Layout source = MakeLayout({4}, Ranks(0, 4), "S(0)");
-      const auto local = LocalShape(source, shape, self.rank).value();
-      const auto wanted = LocalShape(target, shape, self.rank).value();
-      std::vector<float> src(static_cast<size_t>(local[0] * local[1]));
-      std::iota(src.begin(), src.end(), 100.0F * static_cast<float>(self.rank + 1));
-      std::vector<float> placed(static_cast<size_t>(wanted[0] * wanted[1]));
-      std::vector<float> boxed(placed.size());
-      ConnectSpec own;
-      own.sources.push_back(
-          {{"placed", shape, DType::kF32, source, DenseView(src.data(), local, DType::kF32)}});
-      TensorView source_view;
-      source_view.boxes = {DenseView(src.data(), local, DType::kF32)};
-      own.sources.push_back({{"boxed", shape, DType::kF32,
-                              BoxesOf(self.rank, boxes_of(source, self.rank)), source_view}});
-      own.targets.push_back(
-          {{"placed", shape, DType::kF32, target, DenseView(placed.data(), wanted, DType::kF32)}});
-      // Boxes as they lie in the local tensor: rows of its rows.
-      const std::vector<Box> boxes = boxes_of(target, self.rank);
-      TensorView views;
-      int64_t row = 0, column = 0;
-      for (const Box& box : boxes) {
-        views.boxes.push_back(
-            DenseView(boxed.data() + row * wanted[1] + column, box.shape, DType::kF32));
-        views.boxes.back().strides = {wanted[1], 1};
-        column += box.shape[1];
-        if (column < wanted[1]) continue;
-        row += box.shape[0];
-        column = 0;
-      }
-      if (!boxes.empty()) {
-        own.targets.push_back({{"boxed", shape, DType::kF32, BoxesOf(self.rank, boxes), views}});
-      }
-      const auto session = OpenSession(self, {});
-      ASSERT_NE(session, nullptr);
-      const auto connection = Connect(session.get(), own);
-      ASSERT_TRUE(connection.ok()) << connection.status();
-      const auto run = (*connection)->Start({.version = 1});
-      ASSERT_TRUE(run.ok()) << run.status();
-      ASSERT_TRUE(run->Wait().ok());
-      EXPECT_EQ(boxed, placed) << placements;
-      EXPECT_TRUE(session->Close().ok());
-    });
-  }
-}
-
 TEST(ConnectBoxesTest, OtherMemoryFromOneRunToTheNext) {
-  RunRanks(kOwnRanks, [](Rank& self) {
-    const auto session = OpenSession(self, {});
-    ASSERT_NE(session, nullptr);
+  RunSessions(kOwnRanks, {}, [](Rank& self, Session* session) {
     Own own(self.rank);
     GiveBoxes(self.rank, &own);
     WantBoxes(self.rank, &own);
     own.memory.fill(static_cast<float>(self.rank + 1));
-    const auto connection = Connect(session.get(), own.spec);
-    ASSERT_TRUE(connection.ok()) << connection.status();
+    const auto connection = Connect(session, own.spec).value();
     TensorView other = own.tensor().view;
     for (TensorView& box : other.boxes) box.byte_offset += 128;
     std::fill(own.memory.begin() + 32, own.memory.end(), 10.0F * static_cast<float>(self.rank + 1));
     TensorView fewer = other;
     fewer.boxes.pop_back();
     if (self.rank < 2) {
-      EXPECT_THAT((*connection)->Rebind({{"w", fewer}}, {}).ToString(),
+      EXPECT_THAT(connection->Rebind({{"w", fewer}}, {}).ToString(),
                   testing::HasSubstr("source of 'w': views of 1 boxes, but this rank has 2"));
-      EXPECT_TRUE((*connection)->Rebind({{"w", other}}, {}).ok());
+      EXPECT_TRUE(connection->Rebind({{"w", other}}, {}).ok());
     } else {
       TensorView none = other;
       none.boxes[0].data = nullptr;
-      EXPECT_THAT((*connection)->Rebind({}, {{"w", none}}).ToString(),
+      EXPECT_THAT(connection->Rebind({}, {{"w", none}}).ToString(),
                   testing::HasSubstr("target 'w': box 0: view has no data"));
-      EXPECT_TRUE((*connection)->Rebind({}, {{"w", other}}).ok());
+      EXPECT_TRUE(connection->Rebind({}, {{"w", other}}).ok());
     }
-    const auto run = (*connection)->Start({.version = 1});
-    ASSERT_TRUE(run.ok()) << run.status();
-    ASSERT_TRUE(run->Wait().ok());
+    ASSERT_TRUE(connection->Start({.version = 1}).value().Wait().ok());
     if (self.rank >= 2) {
       for (size_t i = 0; i < 16; ++i) {
         EXPECT_EQ(own.memory[i], static_cast<float>(self.rank + 1)) << "the old memory";
         EXPECT_EQ(own.memory[32 + i], i < 8 ? 10 : 20) << i;
       }
     }
-    EXPECT_TRUE(session->Close().ok());
   });
 }
 
 TEST(ConnectBoxesTest, MemoryThatComesDuringARun) {
-  RunRanks(kOwnRanks, [](Rank& self) {
-    const auto session = OpenSession(self, {});
-    ASSERT_NE(session, nullptr);
+  RunSessions(kOwnRanks, {}, [](Rank& self, Session* session) {
     Own own(self.rank);
     GiveBoxes(self.rank, &own);
     WantBoxes(self.rank, &own);
@@ -211,21 +130,15 @@ TEST(ConnectBoxesTest, MemoryThatComesDuringARun) {
       own.tensor().view = TensorView();
       if (self.rank == 3) own.tensor().view.boxes.resize(1);
     }
-    const auto connection = Connect(session.get(), own.spec);
-    ASSERT_TRUE(connection.ok()) << connection.status();
-    StartOptions options;
-    options.late_destinations = self.rank >= 2;
-    options.version = 1;
-    const auto run = (*connection)->Start(options);
-    ASSERT_TRUE(run.ok()) << run.status();
+    const auto connection = Connect(session, own.spec).value();
+    const auto run = connection->Start({.late_destinations = self.rank >= 2, .version = 1}).value();
     if (self.rank >= 2) {
-      EXPECT_TRUE(run->Supply(0, late).ok());
+      EXPECT_TRUE(run.Supply(0, late).ok());
     }
-    ASSERT_TRUE(run->Wait().ok());
+    ASSERT_TRUE(run.Wait().ok());
     if (self.rank >= 2) {
       for (size_t i = 0; i < 16; ++i) EXPECT_EQ(own.memory[i], i < 8 ? 1 : 2) << i;
     }
-    EXPECT_TRUE(session->Close().ok());
   });
 }
 
@@ -322,35 +235,23 @@ TEST(ConnectBoxesTest, TooManyBoxesAreRefused) {
 // ---- Copies on meshes that share no rank.
 
 TEST(ConnectCopiesTest, PlainCopiesOfSeveralRanksAreReplicas) {
-  RunRanks(4, [](Rank& self) {
-    const auto session = OpenSession(self, {});
-    ASSERT_NE(session, nullptr);
+  RunSessions(4, {}, [](Rank& self, Session* session) {
     std::vector<float> whole(12), part(3, -1);
     std::iota(whole.begin(), whole.end(), 1.0F);
     ConnectSpec own;
     if (self.rank != 1) {
-      own.sources.push_back({{"w",
-                              {12},
-                              DType::kF32,
-                              MakeLayout({1}, {self.rank}, "R"),
-                              DenseView(whole.data(), {12}, DType::kF32)}});
+      own.sources.push_back(Part("w", {12}, DType::kF32, MakeLayout({1}, {self.rank}, "R"),
+                                 DenseView(whole.data(), {12}, DType::kF32)));
     }
-    own.targets.push_back({{"w",
-                            {12},
-                            DType::kF32,
-                            MakeLayout({4}, Ranks(0, 4), "S(0)"),
-                            DenseView(part.data(), {3}, DType::kF32)}});
-    const auto connection = Connect(session.get(), own);
-    ASSERT_TRUE(connection.ok()) << connection.status();
-    const TensorTransfer& tensor = (*connection)->transfer()->spec().tensors[0];
+    own.targets.push_back(Part("w", {12}, DType::kF32, MakeLayout({4}, Ranks(0, 4), "S(0)"),
+                               DenseView(part.data(), {3}, DType::kF32)));
+    const auto connection = Connect(session, own).value();
+    const TensorTransfer& tensor = connection->transfer()->spec().tensors[0];
     EXPECT_THAT(tensor.src.mesh.ranks(), testing::ElementsAre(0, 2, 3));
-    const auto run = (*connection)->Start({.version = 1});
-    ASSERT_TRUE(run.ok()) << run.status();
-    ASSERT_TRUE(run->Wait().ok());
+    ASSERT_TRUE(connection->Start({.version = 1}).value().Wait().ok());
     for (size_t i = 0; i < 3; ++i) {
       EXPECT_EQ(part[i], static_cast<float>(3 * static_cast<size_t>(self.rank) + i + 1));
     }
-    EXPECT_TRUE(session->Close().ok());
   });
 }
 

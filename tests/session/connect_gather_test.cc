@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "main/fails.h"
 #include "oracle/random_layout.h"
 #include "oracle/sampled.h"
 #include "plan/connect/half_code.h"
@@ -15,8 +15,6 @@
 
 namespace sluice {
 namespace {
-
-using testing::HasSubstr;
 
 class QuietHost final : public Peers::Host {
  public:
@@ -55,12 +53,11 @@ TEST(GatherHalvesTest, EveryRankGetsEveryHalf) {
     for (int rank = 0; rank < size; ++rank) halves.push_back(dice.Pick(distinct));
     WithPeers(size, [&](Peers* peers) {
       const auto gathered =
-          GatherHalves(peers, absl::OkStatus(), halves[static_cast<size_t>(peers->rank())]);
-      ASSERT_TRUE(gathered.ok()) << gathered.status();
-      EXPECT_TRUE(gathered->loss.ok()) << gathered->loss;
+          GatherHalves(peers, absl::OkStatus(), halves[static_cast<size_t>(peers->rank())]).value();
+      EXPECT_TRUE(gathered.loss.ok()) << gathered.loss;
       std::vector<bool> seen(static_cast<size_t>(size), false);
       int lowest = -1;
-      for (const GatheredHalf& half : gathered->halves) {
+      for (const GatheredHalf& half : gathered.halves) {
         ASSERT_FALSE(half.ranks.empty());
         EXPECT_LT(lowest, half.ranks.front());
         lowest = half.ranks.front();
@@ -80,9 +77,8 @@ TEST(GatherHalvesTest, TooMuchIsRefusedOnAllRanks) {
   WithPeers(3, [](Peers* peers) {
     const std::string half(peers->rank() == 1 ? 700 : 200, 'x');
     const auto refused = GatherHalves(peers, absl::OkStatus(), half, 899);
-    EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted) << refused.status();
-    EXPECT_THAT(std::string(refused.status().message()),
-                HasSubstr("more than 899 bytes: rank 1 alone has 700"));
+    EXPECT_THAT(refused.status(), Fails(absl::StatusCode::kResourceExhausted,
+                                        "more than 899 bytes: rank 1 alone has 700"));
     // The ranks are in step, and what just fits is taken.
     EXPECT_TRUE(GatherHalves(peers, absl::OkStatus(), half, 900).ok());
   });
@@ -114,9 +110,8 @@ TEST(GatherHalvesTest, OneRankWithoutAHalf) {
     const absl::Status own =
         peers->rank() == 2 ? absl::InvalidArgumentError("no good") : absl::OkStatus();
     const auto refused = GatherHalves(peers, own, "half");
-    EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(refused.status().message()),
-                HasSubstr("Connect failed on rank 2: no good"));
+    EXPECT_THAT(refused.status(),
+                Fails(absl::StatusCode::kInvalidArgument, "Connect failed on rank 2: no good"));
     EXPECT_TRUE(GatherHalves(peers, absl::OkStatus(), "half").ok());
   });
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "main/fails.h"
 #include "oracle/sampled.h"
 #include "session/connect_job.h"
 #include "session/job.h"
@@ -16,21 +16,11 @@
 namespace sluice::session_test {
 namespace {
 
-using absl::StatusCode;
-using testing::HasSubstr;
-
-void ExpectCode(const absl::Status& status, StatusCode code, const std::string& text) {
-  EXPECT_EQ(status.code(), code) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr(text));
-}
-
 // A run of `connection`, verified.
 void RunConnected(Connection* connection, ConnectMemory* memory, uint64_t round) {
   memory->Prepare(round);
-  const auto run = connection->Start({.version = static_cast<int64_t>(round)});
-  ASSERT_TRUE(run.ok()) << run.status();
-  const absl::Status status = run->Wait();
-  ASSERT_TRUE(status.ok()) << status;
+  const auto run = connection->Start({.version = static_cast<int64_t>(round)}).value();
+  ASSERT_EQ(run.Wait(), absl::OkStatus());
   EXPECT_EQ(memory->Check(round), "");
 }
 
@@ -55,20 +45,16 @@ TEST(ConnectTest, RandomHalves) {
     for (const uint64_t seed : oracle::Seeds(32)) {
       const ConnectJob job = MakeConnectJob(seed * 10 + static_cast<uint64_t>(size), size);
       const std::vector<std::string> order = PromisedOrder(AllSpecs(job, size, seed));
-      RunRanks(size, [&](Rank& self) {
-        const auto session = OpenSession(self, job.options);
-        ASSERT_NE(session, nullptr);
+      RunSessions(size, job.options, [&](Rank& self, Session* session) {
         oracle::Dice dice(seed * 100 + static_cast<uint64_t>(self.rank));
         ConnectMemory memory(job, self.rank, &dice);
-        const auto connection = Connect(session.get(), memory.spec());
-        ASSERT_TRUE(connection.ok()) << connection.status();
-        EXPECT_EQ(NamesOf(*(*connection)->transfer()), order);
-        EXPECT_EQ((*connection)->transfer()->spec().priority_class, job.truth.priority_class);
+        const auto connection = Connect(session, memory.spec()).value();
+        EXPECT_EQ(NamesOf(*connection->transfer()), order);
+        EXPECT_EQ(connection->transfer()->spec().priority_class, job.truth.priority_class);
         for (uint64_t round = 1; round <= 3; ++round) {
-          RunConnected(connection->get(), &memory, round);
+          RunConnected(connection.get(), &memory, round);
         }
-        EXPECT_TRUE((*connection)->Drop().ok());
-        EXPECT_TRUE(session->Close().ok());
+        EXPECT_TRUE(connection->Drop().ok());
       });
       ASSERT_FALSE(HasFailure()) << "size " << size << " seed " << seed;
     }
@@ -78,18 +64,10 @@ TEST(ConnectTest, RandomHalves) {
 // Two ranks train, two serve: the halves of one side say nothing of the other one.
 ConnectJob TwoAndTwo() {
   TransferSpec truth;
-  truth.tensors.push_back({"a",
-                           {6, 4},
-                           DType::kF32,
-                           DType::kF32,
-                           MakeLayout({2}, {0, 1}, "S(0)"),
-                           MakeLayout({2}, {2, 3}, "S(1)")});
-  truth.tensors.push_back({"b",
-                           {5},
-                           DType::kI64,
-                           DType::kI64,
-                           MakeLayout({2}, {0, 1}, "R"),
-                           MakeLayout({2}, {2, 3}, "S(0)")});
+  truth.tensors.push_back(Moved("a", {6, 4}, DType::kF32, MakeLayout({2}, {0, 1}, "S(0)"),
+                                MakeLayout({2}, {2, 3}, "S(1)")));
+  truth.tensors.push_back(
+      Moved("b", {5}, DType::kI64, MakeLayout({2}, {0, 1}, "R"), MakeLayout({2}, {2, 3}, "S(0)")));
   return PlainJob(std::move(truth));
 }
 
@@ -102,29 +80,23 @@ struct Connected {
 Connected ConnectJobOf(Rank& self, const ConnectJob& job, const SessionOptions& options = {}) {
   Connected all;
   all.session = OpenSession(self, options);
-  if (all.session == nullptr) return all;
   oracle::Dice dice(1);
   all.memory = std::make_unique<ConnectMemory>(job, self.rank, &dice, false);
-  auto connection = Connect(all.session.get(), all.memory->spec());
-  EXPECT_TRUE(connection.ok()) << connection.status();
-  if (connection.ok()) all.connection = *std::move(connection);
+  all.connection = Connect(all.session.get(), all.memory->spec()).value();
   return all;
 }
 
 TEST(ConnectTest, VersionsRise) {
   RunRanks(4, [](Rank& self) {
     const Connected all = ConnectJobOf(self, TwoAndTwo());
-    ASSERT_NE(all.connection, nullptr);
     EXPECT_EQ(all.connection->version(), absl::nullopt);
     RunConnected(all.connection.get(), all.memory.get(), 3);
     EXPECT_EQ(all.connection->version(), 3);
-    ExpectCode(all.connection->Start({.version = 3}).status(), StatusCode::kInvalidArgument,
-               "version 3 is to follow version 3");
-    ExpectCode(all.session->Start(all.connection->transfer(), {}, {}, {.version = 9}).status(),
-               StatusCode::kInvalidArgument, "a version is for Connection::Start");
-    const auto unnamed = all.connection->Start();
-    ASSERT_TRUE(unnamed.ok()) << unnamed.status();
-    EXPECT_TRUE(unnamed->Wait().ok());
+    EXPECT_THAT(all.connection->Start({.version = 3}).status(),
+                Fails(absl::StatusCode::kInvalidArgument, "version 3 is to follow version 3"));
+    EXPECT_THAT(all.session->Start(all.connection->transfer(), {}, {}, {.version = 9}).status(),
+                Fails(absl::StatusCode::kInvalidArgument, "a version is for Connection::Start"));
+    EXPECT_TRUE(all.connection->Start().value().Wait().ok());
     EXPECT_EQ(all.connection->version(), 3);
     RunConnected(all.connection.get(), all.memory.get(), 4);
     EXPECT_TRUE(all.session->Close().ok());
@@ -133,10 +105,8 @@ TEST(ConnectTest, VersionsRise) {
 
 TEST(ConnectTest, AThreadOfTheSessionsOwnDrivesRuns) {
   RunRanks(4, [](Rank& self) {
-    SessionOptions options;
-    options.progress_thread = true;
+    const SessionOptions options = {.progress_thread = true};
     const Connected all = ConnectJobOf(self, TwoAndTwo(), options);
-    ASSERT_NE(all.connection, nullptr);
     for (uint64_t round = 1; round <= 20; ++round) {
       RunConnected(all.connection.get(), all.memory.get(), round);
     }
@@ -149,38 +119,30 @@ TEST(ConnectTest, AThreadOfTheSessionsOwnDrivesRuns) {
 TEST(ConnectTest, ADroppedConnectionHasNoTransfer) {
   RunRanks(4, [](Rank& self) {
     Connected all = ConnectJobOf(self, TwoAndTwo());
-    ASSERT_NE(all.connection, nullptr);
     RunConnected(all.connection.get(), all.memory.get(), 1);
     EXPECT_TRUE(all.connection->Drop().ok());
     EXPECT_EQ(all.connection->transfer(), nullptr);
     for (const absl::Status& status :
          {all.connection->Start().status(), all.connection->Start({.version = 2}).status(),
-          all.connection->Start({.version = 1})
-              .status(),  // whose version is not above the last one either
+          all.connection->Start({.version = 1}).status(),  // not above the last one either
           all.connection->Rebind({}, {}), all.connection->Drop()}) {
-      ExpectCode(status, StatusCode::kFailedPrecondition, "the connection has been dropped");
+      EXPECT_THAT(status,
+                  Fails(absl::StatusCode::kFailedPrecondition, "the connection has been dropped"));
     }
     // Another one, which is not dropped, and outlives its session.
     oracle::Dice dice(1);
-    auto again = Connect(all.session.get(), all.memory->spec());
-    ASSERT_TRUE(again.ok()) << again.status();
-    RunConnected(again->get(), all.memory.get(), 2);
+    auto again = Connect(all.session.get(), all.memory->spec()).value();
+    RunConnected(again.get(), all.memory.get(), 2);
     EXPECT_TRUE(all.session->Close().ok());
     all.session.reset();
   });
 }
 
 TEST(ConnectTest, NobodyHasAnything) {
-  RunRanks(3, [](Rank& self) {
-    const auto session = OpenSession(self, {});
-    ASSERT_NE(session, nullptr);
-    const auto connection = Connect(session.get(), {});
-    ASSERT_TRUE(connection.ok()) << connection.status();
-    EXPECT_TRUE((*connection)->transfer()->spec().tensors.empty());
-    const auto run = (*connection)->Start({.version = 1});
-    ASSERT_TRUE(run.ok()) << run.status();
-    EXPECT_TRUE(run->Wait().ok());
-    EXPECT_TRUE(session->Close().ok());
+  RunSessions(3, {}, [](Rank&, Session* session) {
+    const auto connection = Connect(session, {}).value();
+    EXPECT_TRUE(connection->transfer()->spec().tensors.empty());
+    EXPECT_TRUE(connection->Start({.version = 1}).value().Wait().ok());
   });
 }
 
@@ -190,17 +152,13 @@ TEST(ConnectTest, ManyTensorsOfManyStages) {
   TransferSpec truth;
   for (int t = 0; t < kTensors; ++t) {
     const int stage = t * kSize / kTensors;
-    truth.tensors.push_back({"stage" + std::to_string(t * 7919),
-                             {3},
-                             DType::kI32,
-                             DType::kI32,
-                             MakeLayout({1}, {stage}, "R"),
-                             MakeLayout({kSize}, Ranks(0, kSize), "R")});
+    truth.tensors.push_back(Moved("stage" + std::to_string(t * 7919), {3}, DType::kI32,
+                                  MakeLayout({1}, {stage}, "R"),
+                                  MakeLayout({kSize}, Ranks(0, kSize), "R")));
   }
   const ConnectJob job = PlainJob(std::move(truth));
   RunRanks(kSize, [&](Rank& self) {
     const Connected all = ConnectJobOf(self, job);
-    ASSERT_NE(all.connection, nullptr);
     RunConnected(all.connection.get(), all.memory.get(), 1);
     EXPECT_TRUE(all.session->Close().ok());
   });

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "main/fails.h"
 #include "session/job.h"
 #include "session/specs.h"
 #include "sluice/connect.h"
@@ -23,34 +23,22 @@ using testing::HasSubstr;
 template <size_t n>
 ConnectTensor Whole(const std::string& name, int rank, std::array<int64_t, n>* cells) {
   const int64_t size = n;
-  return {{name,
-           {size},
-           DType::kI64,
-           MakeLayout({1}, {rank}, "R"),
-           DenseView(cells->data(), {size}, DType::kI64)}};
+  return Part(name, {size}, DType::kI64, MakeLayout({1}, {rank}, "R"),
+              DenseView(cells->data(), {size}, DType::kI64));
 }
 
-ConnectTensor Empty(Layout layout) { return {{"empty", {0, 4}, DType::kF32, std::move(layout)}}; }
-
-std::unique_ptr<Connection> Connected(Session* session, const ConnectSpec& own) {
-  auto connection = Connect(session, own);
-  EXPECT_TRUE(connection.ok()) << connection.status();
-  return connection.ok() ? *std::move(connection) : nullptr;
+ConnectTensor Empty(Layout layout) {
+  return Part("empty", {0, 4}, DType::kF32, std::move(layout), {});
 }
 
 void RunOnce(Connection* connection) {
-  const auto run = connection->Start();
-  ASSERT_TRUE(run.ok()) << run.status();
-  const absl::Status status = run->Wait();
-  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(connection->Start().value().Wait(), absl::OkStatus());
 }
 
 using Three = std::array<int64_t, 3>;
 
 TEST(ConnectUnusualTest, EmptyTensorsAndARankWithNothing) {
-  RunRanks(5, [](Rank& self) {
-    const auto session = OpenSession(self, {});
-    ASSERT_NE(session, nullptr);
+  RunSessions(5, {}, [](Rank& self, Session* session) {
     Three cells = {1, 2, 3};
     ConnectSpec own;
     if (self.rank == 0) own.sources.push_back(Whole("x", 0, &cells));
@@ -61,34 +49,26 @@ TEST(ConnectUnusualTest, EmptyTensorsAndARankWithNothing) {
       cells.fill(0);
       own.targets.push_back(Whole("x", 3, &cells));
     }
-    const auto connection = Connected(session.get(), own);
-    ASSERT_NE(connection, nullptr);
+    const auto connection = Connect(session, own).value();
     EXPECT_EQ(connection->transfer()->spec().tensors.size(), 2u);
     RunOnce(connection.get());
     EXPECT_THAT(cells, testing::ElementsAre(1, 2, 3));
-    EXPECT_TRUE(session->Close().ok());
   });
 }
 
 TEST(ConnectUnusualTest, OnlyEmptyTensors) {
-  RunRanks(2, [](Rank& self) {
-    const auto session = OpenSession(self, {});
-    ASSERT_NE(session, nullptr);
+  RunSessions(2, {}, [](Rank& self, Session* session) {
     ConnectSpec own;
     (self.rank == 0 ? own.sources : own.targets)
         .push_back(Empty(MakeLayout({1}, {self.rank}, "R")));
-    const auto connection = Connected(session.get(), own);
-    ASSERT_NE(connection, nullptr);
+    const auto connection = Connect(session, own).value();
     RunOnce(connection.get());
-    EXPECT_TRUE(session->Close().ok());
   });
 }
 
 // A rename says where a target's bytes come from, and is not followed further.
 TEST(ConnectUnusualTest, RenamesInChainsAndCycles) {
-  RunRanks(2, [](Rank& self) {
-    const auto session = OpenSession(self, {});
-    ASSERT_NE(session, nullptr);
+  RunSessions(2, {}, [](Rank& self, Session* session) {
     const int64_t first = self.rank == 0 ? 1 : 0;
     std::array<Three, 4> cells;
     for (size_t i = 0; i < 4; ++i) cells[i].fill(first * static_cast<int64_t>(i + 1));
@@ -101,8 +81,7 @@ TEST(ConnectUnusualTest, RenamesInChainsAndCycles) {
     if (self.rank == 1) own.renames = {{"a", "b"}, {"b", "c"}};
     if (self.rank == 0) own.renames = {{"c", "b"}, {"unasked", "a"}};
     own.ignore_unused_sources = true;
-    const auto connection = Connected(session.get(), own);
-    ASSERT_NE(connection, nullptr);
+    const auto connection = Connect(session, own).value();
     RunOnce(connection.get());
     if (self.rank == 1) {
       EXPECT_THAT(cells[0], Each(2));
@@ -110,44 +89,33 @@ TEST(ConnectUnusualTest, RenamesInChainsAndCycles) {
       EXPECT_THAT(cells[2], Each(2));
       EXPECT_THAT(cells[3], Each(4));
     }
-    EXPECT_TRUE(session->Close().ok());
   });
 }
 
 // Each rank has "x" and wants "x" of its own: the same name on both sides of one rank.
 TEST(ConnectUnusualTest, OneNameAsSourceAndTarget) {
-  RunRanks(3, [](Rank& self) {
-    const auto session = OpenSession(self, {});
-    ASSERT_NE(session, nullptr);
+  RunSessions(3, {}, [](Rank& self, Session* session) {
     std::array<int64_t, 1> from = {self.rank + 7};
     Three to = {};
     ConnectSpec own;
-    own.sources.push_back({{"x",
-                            {3},
-                            DType::kI64,
-                            MakeLayout({3}, {0, 1, 2}, "S(0)"),
-                            DenseView(from.data(), {1}, DType::kI64)}});
+    own.sources.push_back(Part("x", {3}, DType::kI64, MakeLayout({3}, {0, 1, 2}, "S(0)"),
+                               DenseView(from.data(), {1}, DType::kI64)));
     own.targets.push_back(Whole("x", self.rank, &to));  // three meshes
-    const auto connection = Connected(session.get(), own);
-    ASSERT_NE(connection, nullptr);
+    const auto connection = Connect(session, own).value();
     RunOnce(connection.get());
     EXPECT_THAT(to, testing::ElementsAre(7, 8, 9));
-    EXPECT_TRUE(session->Close().ok());
   });
 }
 
 TEST(ConnectUnusualTest, SeveralConnectionsAtOnce) {
-  RunRanks(2, [](Rank& self) {
-    const auto session = OpenSession(self, {});
-    ASSERT_NE(session, nullptr);
+  RunSessions(2, {}, [](Rank& self, Session* session) {
     constexpr size_t kConnections = 5;
     std::array<Three, kConnections> cells;
     std::vector<std::unique_ptr<Connection>> connections;
     for (size_t i = 0; i < kConnections; ++i) {
       ConnectSpec own;
       (self.rank == 0 ? own.sources : own.targets).push_back(Whole("x", self.rank, &cells[i]));
-      connections.push_back(Connected(session.get(), own));
-      ASSERT_NE(connections.back(), nullptr);
+      connections.push_back(Connect(session, own).value());
     }
     const auto run_all = [&](int64_t version) {
       std::vector<sluice::Run> runs;
@@ -155,9 +123,7 @@ TEST(ConnectUnusualTest, SeveralConnectionsAtOnce) {
         const auto value = static_cast<int64_t>(i) + 10 * version;
         cells[i].fill(self.rank == 0 ? value : 0);
         if (connections[i]->transfer() == nullptr) continue;
-        const auto run = connections[i]->Start({.version = version});
-        ASSERT_TRUE(run.ok()) << run.status();
-        runs.push_back(*run);
+        runs.push_back(connections[i]->Start({.version = version}).value());
       }
       for (const sluice::Run& run : runs) EXPECT_TRUE(run.Wait().ok());
       for (size_t i = 0; i < kConnections; ++i) {
@@ -169,15 +135,12 @@ TEST(ConnectUnusualTest, SeveralConnectionsAtOnce) {
     EXPECT_TRUE(connections[1]->Drop().ok());
     EXPECT_TRUE(connections[4]->Drop().ok());
     run_all(2);
-    EXPECT_TRUE(session->Close().ok());
   });
 }
 
 // A run keeps the memory that was bound when it began, on both sides.
 TEST(ConnectUnusualTest, MemoryChangesWhileRunsAreUnderWay) {
-  RunRanks(2, [](Rank& self) {
-    const auto session = OpenSession(self, {});
-    ASSERT_NE(session, nullptr);
+  RunSessions(2, {}, [](Rank& self, Session* session) {
     constexpr size_t kRuns = 6;
     std::array<Three, kRuns> cells;
     for (size_t i = 0; i < kRuns; ++i) {
@@ -185,43 +148,34 @@ TEST(ConnectUnusualTest, MemoryChangesWhileRunsAreUnderWay) {
     }
     ConnectSpec own;
     (self.rank == 0 ? own.sources : own.targets).push_back(Whole("x", self.rank, &cells[0]));
-    const auto connection = Connected(session.get(), own);
-    ASSERT_NE(connection, nullptr);
+    const auto connection = Connect(session, own).value();
     std::vector<sluice::Run> runs;
     for (size_t i = 0; i < kRuns; ++i) {
       const Connection::NamedView view = {"x", DenseView(cells[i].data(), {3}, DType::kI64)};
       const absl::Status bound =
           self.rank == 0 ? connection->Rebind({view}, {}) : connection->Rebind({}, {view});
       ASSERT_TRUE(bound.ok()) << bound;
-      const auto run = connection->Start();
-      ASSERT_TRUE(run.ok()) << run.status();
-      runs.push_back(*run);
+      runs.push_back(connection->Start().value());
     }
     for (const sluice::Run& run : runs) EXPECT_TRUE(run.Wait().ok());
     for (size_t i = 0; i < kRuns; ++i) EXPECT_THAT(cells[i], Each(static_cast<int64_t>(i) + 1));
-    EXPECT_TRUE(session->Close().ok());
   });
 }
 
 // A target that was to come late and never came: as where Session::Start gets no memory.
 TEST(ConnectUnusualTest, LateTargetsThatNeverCome) {
   RunRanks(2, [](Rank& self) {
-    SessionOptions options;
-    options.timeout = absl::Seconds(60);
-    const auto session = OpenSession(self, options);
-    ASSERT_NE(session, nullptr);
+    const auto session = OpenSession(self, {.timeout = absl::Seconds(60)});
     Three cells = {1, 2, 3};
     ConnectSpec own;
     (self.rank == 0 ? own.sources : own.targets).push_back(Whole("x", self.rank, &cells));
     if (self.rank == 1) own.targets[0].view.data = nullptr;
     own.late_targets = true;
-    const auto connection = Connected(session.get(), own);
-    ASSERT_NE(connection, nullptr);
+    const auto connection = Connect(session.get(), own).value();
     const auto run = connection->Start({.version = 1});
     const absl::Status status = run.ok() ? run->Wait() : run.status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("'x'"));
-    EXPECT_THAT(std::string(status.message()), HasSubstr("no data"));
+    EXPECT_THAT(status, Fails(absl::StatusCode::kInvalidArgument,
+                              testing::AllOf(HasSubstr("'x'"), HasSubstr("no data"))));
   });
 }
 
