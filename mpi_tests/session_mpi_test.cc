@@ -9,7 +9,6 @@
 #include "gtest/gtest.h"
 #include "oracle/sampled.h"
 #include "session/allocation_round.h"
-#include "session/cancelled_runs.h"
 #include "session/job.h"
 #include "session/late_run.h"
 #include "session/launch.h"

@@ -1,6 +1,7 @@
-// What ranks learn when they compare.
+// Agreements of ranks, and when a rank that waits asks others and gives up.
 #include "session/peers/agreement.h"
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <thread>
@@ -8,9 +9,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "session/base/backoff.h"
+#include "session/peers/stall_clock.h"
 #include "session/world.h"
 
 namespace sluice {
@@ -18,7 +21,8 @@ namespace {
 
 using session_test::Rank;
 using session_test::RunRanks;
-using testing::HasSubstr;
+
+// ---- What ranks learn when they compare.
 
 Proposal Propose(int64_t depth, int64_t hash) {
   Proposal proposal;
@@ -43,7 +47,7 @@ void ExpectOutcome(int size, absl::StatusCode code, const std::string& text,
     Agreement agreement(self.fabric.get());
     const absl::Status outcome = Agree(&agreement, proposal(self.rank));
     EXPECT_EQ(outcome.code(), code) << outcome;
-    EXPECT_THAT(std::string(outcome.message()), HasSubstr(text));
+    EXPECT_THAT(std::string(outcome.message()), testing::HasSubstr(text));
     EXPECT_FALSE(agreement.out_of_step());
     // The next one starts afresh.
     EXPECT_TRUE(Agree(&agreement, Propose(1, 1)).ok());
@@ -175,6 +179,109 @@ TEST(AgreementTest, WaitsForEverIfTold) {
     while (!agreement.Poll()) continue;
     EXPECT_TRUE(agreement.outcome().ok()) << agreement.outcome();
   });
+}
+
+// ---- When a rank asks others, and when it gives up.
+
+constexpr int64_t kSecond = 1'000'000'000;
+
+// Looks every second from `begin` on, and sees nothing; the second in which it is stalled.
+int64_t SecondsUntilStalled(StallClock* clock, int64_t begin_ns) {
+  for (int64_t second = 1;; ++second) {
+    clock->NoteIdle(begin_ns + second * kSecond);
+    if (clock->IsStalled()) return second;
+    if (second > 100) return -1;
+  }
+}
+
+TEST(StallClockTest, AsksAfterAnEighthAndGivesUpAfterTheTimeout) {
+  StallClock clock(absl::Seconds(16), absl::InfiniteDuration());
+  clock.NoteMove(0);
+  clock.NoteIdle(2 * kSecond);
+  EXPECT_FALSE(clock.IsTimeToAsk());
+  clock.NoteIdle(2 * kSecond + 1);
+  EXPECT_TRUE(clock.IsTimeToAsk());
+  EXPECT_FALSE(clock.IsStalled());
+  EXPECT_EQ(SecondsUntilStalled(&clock, 2 * kSecond), 15);
+}
+
+TEST(StallClockTest, AMoveBeginsAnew) {
+  StallClock clock(absl::Seconds(16), absl::InfiniteDuration());
+  clock.NoteMove(0);
+  for (int64_t second = 1; second <= 16; ++second) clock.NoteIdle(second * kSecond);
+  EXPECT_FALSE(clock.IsStalled());
+  clock.NoteMove(17 * kSecond);
+  EXPECT_FALSE(clock.IsTimeToAsk());
+  EXPECT_EQ(SecondsUntilStalled(&clock, 17 * kSecond), 17);
+}
+
+TEST(StallClockTest, OthersThatMoveCount) {
+  StallClock clock(absl::Seconds(16), absl::InfiniteDuration());
+  clock.NoteMove(0);
+  for (int64_t second = 1; second <= 60; ++second) {
+    clock.NoteOthersMoved();
+    clock.NoteIdle(second * kSecond);
+    EXPECT_FALSE(clock.IsStalled());
+  }
+}
+
+TEST(StallClockTest, LatenessIsWaitedForWithoutEnd) {
+  StallClock clock(absl::Seconds(16), absl::InfiniteDuration());
+  clock.NoteMove(0);
+  for (int64_t second = 1; second <= 1000; ++second) {
+    if (second % 10 == 0) clock.NoteLateness();
+    clock.NoteIdle(second * kSecond);
+    EXPECT_FALSE(clock.IsStalled());
+  }
+  // The last word came after 1000 seconds.
+  EXPECT_EQ(SecondsUntilStalled(&clock, 1000 * kSecond), 16);
+  EXPECT_EQ(clock.limit(), absl::Seconds(16));
+}
+
+TEST(StallClockTest, PatienceRunsFromTheLastProgress) {
+  StallClock clock(absl::Seconds(16), absl::Seconds(40));
+  clock.NoteMove(0);
+  for (int64_t begin = 0; begin <= 120; begin += 40) {
+    clock.NoteOthersMoved();
+    for (int64_t second = begin + 1; second <= begin + 40; ++second) {
+      clock.NoteLateness();
+      clock.NoteIdle(second * kSecond);
+      EXPECT_FALSE(clock.IsStalled()) << second;
+    }
+  }
+  clock.NoteLateness();
+  clock.NoteIdle(161 * kSecond);
+  EXPECT_TRUE(clock.IsStalled());
+  EXPECT_EQ(clock.limit(), absl::Seconds(40));
+}
+
+TEST(StallClockTest, LessPatienceThanTheTimeoutIsTheTimeout) {
+  for (const absl::Duration patience : {absl::ZeroDuration(), absl::Seconds(16)}) {
+    StallClock clock(absl::Seconds(16), patience);
+    clock.NoteMove(0);
+    for (int64_t second = 1; second <= 16; ++second) {
+      clock.NoteLateness();
+      clock.NoteIdle(second * kSecond);
+      EXPECT_FALSE(clock.IsStalled()) << second;
+    }
+    clock.NoteIdle(17 * kSecond);
+    EXPECT_TRUE(clock.IsStalled());
+    EXPECT_EQ(clock.limit(), absl::Seconds(16));
+  }
+}
+
+TEST(StallClockTest, ACallerThatWasAwayHasNotLooked) {
+  StallClock clock(absl::Seconds(16), absl::InfiniteDuration());
+  clock.NoteMove(0);
+  clock.NoteIdle(3600 * kSecond);
+  EXPECT_FALSE(clock.IsStalled());
+  clock.NoteIdle(7200 * kSecond);
+  EXPECT_FALSE(clock.IsStalled());
+  // Each look counts two seconds, so that the ninth is past the timeout.
+  for (int64_t hour = 3; hour <= 8; ++hour) clock.NoteIdle(3600 * kSecond * hour);
+  EXPECT_FALSE(clock.IsStalled());
+  clock.NoteIdle(3600 * kSecond * 9);
+  EXPECT_TRUE(clock.IsStalled());
 }
 
 }  // namespace

@@ -19,20 +19,17 @@ namespace {
 int64_t HeapOf(int64_t bucket_bytes, int64_t buckets, int64_t budget_buckets) {
   int64_t grown = 0;
   RunRanks(2, [&](Rank& self) {
-    SessionOptions options;
-    options.bucket_bytes = bucket_bytes;
-    options.budget_buckets = budget_buckets;
-    options.budget_bytes = kNoLimit;
-    options.max_in_flight = 1 << 16;
-    auto session = Session::Create(std::move(self.fabric), options);
+    auto session = Session::Create(std::move(self.fabric), {.bucket_bytes = bucket_bytes,
+                                                            .max_in_flight = 1 << 16,
+                                                            .budget_buckets = budget_buckets,
+                                                            .budget_bytes = kNoLimit});
     ASSERT_TRUE(session.ok()) << session.status();
-    TensorTransfer tensor;
-    tensor.name = "w";
-    tensor.shape = {bucket_bytes * buckets / 4};
-    tensor.src = {Mesh::Create({1}, {0}).value(), {Placement::Replicate()}};
-    tensor.dst = {Mesh::Create({1}, {1}).value(), {Placement::Replicate()}};
-    TransferSpec spec;
-    spec.tensors = {tensor};
+    const TensorTransfer tensor = {
+        .name = "w",
+        .shape = {bucket_bytes * buckets / 4},
+        .src = {Mesh::Create({1}, {0}).value(), {Placement::Replicate()}},
+        .dst = {Mesh::Create({1}, {1}).value(), {Placement::Replicate()}}};
+    TransferSpec spec = {.tensors = {tensor}};
     self.meet();
     const int64_t before = HeapBytes();
     self.meet();

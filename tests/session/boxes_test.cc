@@ -8,7 +8,6 @@
 
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "oracle/random_layout.h"
 #include "oracle/sampled.h"
 #include "session/job.h"
@@ -18,18 +17,14 @@ namespace sluice::session_test {
 namespace {
 
 Layout InBoxes(std::vector<RankBoxes> ranks) {
-  Layout layout;
-  layout.boxes = BoxList::Create(std::move(ranks)).value();
-  return layout;
+  return {.boxes = BoxList::Create(std::move(ranks)).value()};
 }
 
 TensorTransfer BoxTensor(std::string name, std::vector<int64_t> shape, Layout src, Layout dst) {
-  TensorTransfer tensor;
-  tensor.name = std::move(name);
-  tensor.shape = std::move(shape);
-  tensor.src = std::move(src);
-  tensor.dst = std::move(dst);
-  return tensor;
+  return {.name = std::move(name),
+          .shape = std::move(shape),
+          .src = std::move(src),
+          .dst = std::move(dst)};
 }
 
 void ExpectCode(const absl::Status& status, absl::StatusCode code, const std::string& text) {
@@ -108,13 +103,11 @@ TEST(BoxesTest, BoxesOfAPlacementBringThePlacementsBytes) {
       const Layout target = MakeLayout({2, 2}, Ranks(0, 4), placements);
       const Layout source = MakeLayout({4}, Ranks(0, 4), "S(0)");
       const Layout boxes = AsBoxes(target, shape);
-      TransferSpec spec;
-      spec.tensors = {BoxTensor("placed", shape, source, target),
-                      BoxTensor("boxed", shape, AsBoxes(source, shape), boxes)};
+      const TransferSpec spec = {
+          .tensors = {BoxTensor("placed", shape, source, target),
+                      BoxTensor("boxed", shape, AsBoxes(source, shape), boxes)}};
       const auto session = OpenSession(self, {});
-      ASSERT_NE(session, nullptr);
-      const auto transfer = session->Compile(spec);
-      ASSERT_TRUE(transfer.ok()) << transfer.status();
+      const auto transfer = session->Compile(spec).value();
       const auto src_shape = LocalShape(source, shape, self.rank).value();
       const auto dst_shape = LocalShape(target, shape, self.rank).value();
       std::vector<float> src =
@@ -122,10 +115,9 @@ TEST(BoxesTest, BoxesOfAPlacementBringThePlacementsBytes) {
       std::vector<float> placed(static_cast<size_t>(dst_shape[0] * dst_shape[1]));
       std::vector<float> boxed(91);
       const TensorView into = ViewsIn(boxes.boxes, self.rank, &boxed);
-      TensorView whole;
-      whole.boxes = {DenseView(src.data(), src_shape, DType::kF32)};
+      const TensorView whole = {.boxes = {DenseView(src.data(), src_shape, DType::kF32)}};
       const auto run =
-          session->Start(*transfer, {DenseView(src.data(), src_shape, DType::kF32), whole},
+          session->Start(transfer, {DenseView(src.data(), src_shape, DType::kF32), whole},
                          {DenseView(placed.data(), dst_shape, DType::kF32), into});
       ASSERT_TRUE(run.ok()) << run.status();
       ASSERT_TRUE(run->Wait().ok());
@@ -142,28 +134,24 @@ TEST(BoxesTest, BoxesOfAPlacementBringThePlacementsBytes) {
 // A padded vocabulary: 10 rows padded to 12, cut in 3, of which the last rank has two.
 TEST(BoxesTest, MemoryOfATensorComesForAllItsBoxesAtOnce) {
   RunRanks(3, [](Rank& self) {
-    TransferSpec spec;
-    spec.tensors = {
-        BoxTensor("first", {10, 6}, MakeLayout({2}, {0, 1}, "S(1)"),
-                  InBoxes({{0, {{{0, 0}, {4, 6}}}},
-                           {1, {{{4, 0}, {2, 6}}, {{6, 0}, {2, 3}}, {{6, 3}, {2, 3}}}},
-                           {2, {{{8, 0}, {2, 6}}}}})),
-        BoxTensor("second", {4}, MakeLayout({1}, {0}, "R"), InBoxes({{1, {{{1}, {2}}}}}))};
+    TransferSpec spec = {
+        .tensors = {
+            BoxTensor("first", {10, 6}, MakeLayout({2}, {0, 1}, "S(1)"),
+                      InBoxes({{0, {{{0, 0}, {4, 6}}}},
+                               {1, {{{4, 0}, {2, 6}}, {{6, 0}, {2, 3}}, {{6, 3}, {2, 3}}}},
+                               {2, {{{8, 0}, {2, 6}}}}})),
+            BoxTensor("second", {4}, MakeLayout({1}, {0}, "R"), InBoxes({{1, {{{1}, {2}}}}}))}};
     spec.tensors[1].window = 1;
     const auto session = OpenSession(self, {});
-    ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), spec);
-    ASSERT_NE(bound.transfer, nullptr);
     for (uint64_t round = 1; round <= 3; ++round) {
       bound.memory.Prepare(round);
-      StartOptions options;
-      options.late_destinations = true;
+      const StartOptions options = {.late_destinations = true};
       const std::vector<TensorView> none(2);
-      const auto run = session->Start(bound.transfer, bound.memory.src(), none, options);
-      ASSERT_TRUE(run.ok()) << run.status();
+      const auto run = session->Start(bound.transfer, bound.memory.src(), none, options).value();
       std::vector<int> needed;
       std::vector<int> done;
-      while (!run->IsDone()) {
+      while (!run.IsDone()) {
         ASSERT_TRUE(session->Poll().ok());
         Event event;
         while (session->PollEvent(&event)) {
@@ -173,11 +161,11 @@ TEST(BoxesTest, MemoryOfATensorComesForAllItsBoxesAtOnce) {
           needed.push_back(event.tensor);
           TensorView partly = bound.memory.dst()[static_cast<size_t>(event.tensor)];
           partly.boxes.pop_back();
-          ExpectCode(run->Supply(event.tensor, partly), absl::StatusCode::kInvalidArgument,
+          ExpectCode(run.Supply(event.tensor, partly), absl::StatusCode::kInvalidArgument,
                      "boxes, but this rank has");
           const TensorView& whole = bound.memory.dst()[static_cast<size_t>(event.tensor)];
-          EXPECT_TRUE(run->Supply(event.tensor, whole).ok());
-          ExpectCode(run->Supply(event.tensor, whole), absl::StatusCode::kFailedPrecondition,
+          EXPECT_TRUE(run.Supply(event.tensor, whole).ok());
+          ExpectCode(run.Supply(event.tensor, whole), absl::StatusCode::kFailedPrecondition,
                      "has had its memory");
         }
       }
@@ -193,9 +181,7 @@ TEST(BoxesTest, MemoryOfATensorComesForAllItsBoxesAtOnce) {
 }
 
 TEST(BoxesTest, WhatDoesNotFitIsNamed) {
-  RunRanks(2, [](Rank& self) {
-    const auto session = OpenSession(self, {});
-    ASSERT_NE(session, nullptr);
+  RunSessions(2, {}, [](Rank& self, Session* session) {
     const auto refused = [&](const TransferSpec& spec, const char* says) {
       ExpectCode(session->Compile(spec).status(), absl::StatusCode::kInvalidArgument, says);
     };
@@ -210,25 +196,22 @@ TEST(BoxesTest, WhatDoesNotFitIsNamed) {
         {BoxTensor("w", {8}, self.rank == 0 ? halves : other, MakeLayout({1}, {0}, "R"))}};
     ExpectCode(session->Compile(differs).status(), absl::StatusCode::kFailedPrecondition, "differ");
     const TransferSpec spec = {{BoxTensor("w", {8}, halves, halves)}};
-    const auto transfer = session->Compile(spec);
-    ASSERT_TRUE(transfer.ok()) << transfer.status();
+    const auto transfer = session->Compile(spec).value();
     std::vector<float> memory(8);
     TensorView src;
     TensorView dst;
     src.boxes = {DenseView(memory.data(), {4}, DType::kF32)};
     dst.boxes = {DenseView(memory.data() + 4, {3}, DType::kF32)};
-    ExpectCode(session->Start(*transfer, {src}, {dst})->Wait(), absl::StatusCode::kInvalidArgument,
+    ExpectCode(session->Start(transfer, {src}, {dst})->Wait(), absl::StatusCode::kInvalidArgument,
                "destination of tensor 0 'w': box 0: ");
     dst.boxes = {DenseView(memory.data() + 2, {4}, DType::kF32)};
-    ExpectCode(session->Start(*transfer, {src}, {dst})->Wait(), absl::StatusCode::kInvalidArgument,
+    ExpectCode(session->Start(transfer, {src}, {dst})->Wait(), absl::StatusCode::kInvalidArgument,
                "share memory");
-    ExpectCode(session->Start(*transfer, {src}, {TensorView()})->Wait(),
+    ExpectCode(session->Start(transfer, {src}, {TensorView()})->Wait(),
                absl::StatusCode::kInvalidArgument, "views of 0 boxes, but this rank has 1");
     dst.boxes = {DenseView(memory.data() + 4, {4}, DType::kF32)};
-    const auto run = session->Start(*transfer, {src}, {dst});
-    ASSERT_TRUE(run.ok());
-    EXPECT_TRUE(run->Wait().ok());
-    EXPECT_TRUE(session->Close().ok());
+    const auto run = session->Start(transfer, {src}, {dst}).value();
+    EXPECT_TRUE(run.Wait().ok());
   });
 }
 

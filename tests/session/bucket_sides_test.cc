@@ -8,7 +8,6 @@
 #include <numeric>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "session/planned.h"
 
 namespace sluice {
@@ -26,9 +25,7 @@ class OneTensor {
             bool late = false)
       : transfer_(PlanFor(rank, {tensor}, {0, 0, 0})), run_(MakeRun(memory)) {
     std::iota(src_.begin(), src_.end(), 0.0F);
-    StartOptions options;
-    options.late_destinations = late;
-    run_.Reset(1, options);
+    run_.Reset(1, {.late_destinations = late});
     TensorView dst = ViewOf(rank, tensor.dst, tensor.dst_dtype, dst_.data());
     if (late) dst.data = nullptr;
     const TensorView src = ViewOf(rank, tensor.src, tensor.src_dtype, src_.data());

@@ -132,19 +132,14 @@ class Hands {
 class CarrierTest : public testing::Test {
  protected:
   void Make(int slots, bool in_stream_order = false) {
-    TransportTraits traits;
-    traits.name = "log";
-    traits.in_stream_order = in_stream_order;
+    const TransportTraits traits = {.name = "log", .in_stream_order = in_stream_order};
     auto transport = std::make_unique<LogTransport>(traits, &log_);
     transport_ = transport.get();
     Make(slots, std::move(transport));
   }
   void Make(int slots, std::unique_ptr<Transport> transport) {
     carrier_ = std::make_unique<Carrier>(&device_, std::move(transport));
-    EngineOptions options;
-    options.channels = 3;
-    options.max_in_flight = slots;
-    options.slots = slots;
+    EngineOptions options = {.channels = 3, .max_in_flight = slots, .slots = slots};
     ASSERT_TRUE(carrier_->MakeRoom(&options, 2, 2 * static_cast<size_t>(slots)).ok());
     hands_ = std::make_unique<Hands>(&log_, carrier_.get(), static_cast<size_t>(slots));
     log_.Take();

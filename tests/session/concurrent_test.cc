@@ -1,13 +1,11 @@
 // Several runs in flight on one session: verified together, in any order, within one budget.
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <ostream>
-#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "main/fails.h"
 #include "oracle/sampled.h"
 #include "session/job.h"
 #include "session/launch.h"
@@ -15,14 +13,8 @@
 namespace sluice::session_test {
 namespace {
 
-using testing::HasSubstr;
-
 SessionOptions Narrow(int64_t slots) {
-  SessionOptions options;
-  options.bucket_bytes = 1024;
-  options.max_in_flight = slots == 1 ? 1 : 2;
-  options.budget_buckets = slots;
-  return options;
+  return {.bucket_bytes = 1024, .max_in_flight = slots == 1 ? 1 : 2, .budget_buckets = slots};
 }
 
 // AllToAll in each of the priority classes.
@@ -31,9 +23,7 @@ std::vector<Transfer*> CompileClasses(Session* session, int size) {
   for (int priority_class = 0; priority_class < kPriorityClasses; ++priority_class) {
     TransferSpec spec = AllToAll(size, 4096);
     spec.priority_class = priority_class;
-    const auto transfer = session->Compile(spec);
-    EXPECT_TRUE(transfer.ok()) << transfer.status();
-    if (transfer.ok()) transfers.push_back(*transfer);
+    transfers.push_back(session->Compile(spec).value());
   }
   return transfers;
 }
@@ -94,142 +84,118 @@ INSTANTIATE_TEST_SUITE_P(Ranks, RandomScheduleTest,
 
 TEST(ConcurrentTest, ClassesStartedTogetherAndWaitedForBackwards) {
   for (const int64_t slots : {int64_t{1}, int64_t{2}, int64_t{5}, kNoLimit}) {
-    RunRanks(4, [slots](Rank& self) {
-      const auto session = OpenSession(self, Narrow(slots));
-      ASSERT_NE(session, nullptr);
-      const std::vector<Transfer*> transfers = CompileClasses(session.get(), 4);
+    RunSessions(4, Narrow(slots), [](Rank&, Session* session) {
+      const std::vector<Transfer*> transfers = CompileClasses(session, 4);
       for (uint64_t round = 1; round <= 3; ++round) {
         std::vector<Flight> flights;
         for (size_t t = transfers.size(); t-- > 0;) {
-          flights.push_back(Launch(session.get(), transfers[t], round));
+          flights.push_back(Launch(session, transfers[t], round));
           // The same transfer once more, into other memory.
-          flights.push_back(Launch(session.get(), transfers[t], round + 50, 7));
+          flights.push_back(Launch(session, transfers[t], round + 50, 7));
         }
-        for (size_t i = flights.size(); i-- > 0;) Land(session.get(), flights[i]);
+        for (size_t i = flights.size(); i-- > 0;) Land(session, flights[i]);
       }
       ExpectWithinLimits(*session);
-      EXPECT_TRUE(session->Close().ok());
     });
   }
 }
 
 TEST(ConcurrentTest, ARankMayBeARunAhead) {
   for (const bool first_runs : {true, false}) {
-    RunRanks(3, [first_runs](Rank& self) {
-      const auto session = OpenSession(self, Narrow(1));
-      ASSERT_NE(session, nullptr);
-      Bound bound = CompileBound(session.get(), AllToAll(3, 4096));
-      ASSERT_NE(bound.transfer, nullptr);
-      if (!first_runs) RunOnce(session.get(), &bound, 9);
-      Flight first = Launch(session.get(), bound.transfer, 1);
+    RunSessions(3, Narrow(1), [first_runs](Rank& self, Session* session) {
+      Bound bound = CompileBound(session, AllToAll(3, 4096));
+      if (!first_runs) RunOnce(session, &bound, 9);
+      Flight first = Launch(session, bound.transfer, 1);
       if (self.rank == 1) {
         // By now it has all that it can of both.
-        const Flight second = Launch(session.get(), bound.transfer, 2);
+        const Flight second = Launch(session, bound.transfer, 2);
         for (int i = 0; i < 200; ++i) ASSERT_TRUE(session->Poll().ok());
-        Land(session.get(), second);
-        Land(session.get(), first);
+        Land(session, second);
+        Land(session, first);
       } else {
-        Land(session.get(), first);
-        Land(session.get(), Launch(session.get(), bound.transfer, 2));
+        Land(session, first);
+        Land(session, Launch(session, bound.transfer, 2));
       }
-      EXPECT_TRUE(session->Close().ok());
     });
   }
 }
 
 TEST(ConcurrentTest, AnAheadRankLearnsThatTheFirstRunWasRefused) {
-  RunRanks(3, [](Rank& self) {
-    const auto session = OpenSession(self, Narrow(2));
-    ASSERT_NE(session, nullptr);
-    Bound bound = CompileBound(session.get(), AllToAll(3, 4096));
-    ASSERT_NE(bound.transfer, nullptr);
+  RunSessions(3, Narrow(2), [](Rank& self, Session* session) {
+    Bound bound = CompileBound(session, AllToAll(3, 4096));
     bound.memory.Prepare(1);
     std::vector<TensorView> dst = bound.memory.dst();
     if (self.rank == 2) dst[0].dtype = DType::kI64;
-    const auto refused = session->Start(bound.transfer, bound.memory.src(), dst);
-    ASSERT_TRUE(refused.ok());
+    const auto refused = session->Start(bound.transfer, bound.memory.src(), dst).value();
     const auto expect_refused = [&] {
-      EXPECT_EQ(refused->Wait().code(), absl::StatusCode::kInvalidArgument);
+      EXPECT_EQ(refused.Wait().code(), absl::StatusCode::kInvalidArgument);
       EXPECT_TRUE(bound.memory.Untouched(1));
     };
     if (self.rank != 1) expect_refused();
-    const Flight second = Launch(session.get(), bound.transfer, 2);
-    const Flight third = Launch(session.get(), bound.transfer, 3);
-    Land(session.get(), third);
-    Land(session.get(), second);
+    const Flight second = Launch(session, bound.transfer, 2);
+    const Flight third = Launch(session, bound.transfer, 3);
+    Land(session, third);
+    Land(session, second);
     expect_refused();
-    EXPECT_TRUE(session->Close().ok());
   });
 }
 
 TEST(ConcurrentTest, WrongViewsOfARunAheadPoison) {
   RunRanks(2, [](Rank& self) {
     const auto session = OpenSession(self, Narrow(2));
-    ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), AllToAll(2, 4096));
-    ASSERT_NE(bound.transfer, nullptr);
     const Flight first = Launch(session.get(), bound.transfer, 1);
     std::vector<TensorView> dst = bound.memory.dst();
     if (self.rank == 1) dst[0].dtype = DType::kI64;
     const auto second = session->Start(bound.transfer, bound.memory.src(), dst);
     absl::Status status = second.status();
     if (second.ok()) status = second->Wait();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("view has dtype i64"));
+    EXPECT_THAT(status, Fails(absl::StatusCode::kInvalidArgument, "view has dtype i64"));
     self.meet();
   });
 }
 
 TEST(ConcurrentTest, AsManyRunsAsMayBeInFlightAndNoMore) {
-  RunRanks(3, [](Rank& self) {
-    const auto session = OpenSession(self, Narrow(1));
-    ASSERT_NE(session, nullptr);
-    Bound bound = CompileBound(session.get(), AllToAll(3, 2048));
-    ASSERT_NE(bound.transfer, nullptr);
-    RunOnce(session.get(), &bound, 1);
+  RunSessions(3, Narrow(1), [](Rank& self, Session* session) {
+    Bound bound = CompileBound(session, AllToAll(3, 2048));
+    RunOnce(session, &bound, 1);
     for (int turn = 0; turn < 3; ++turn) {
       std::vector<Flight> flights;
       if (self.rank == 2) self.meet();  // the others go as far as they can
       for (int64_t i = 0; i < Session::kMaxRunsInFlight; ++i) {
-        flights.push_back(Launch(session.get(), bound.transfer, static_cast<uint64_t>(i)));
+        flights.push_back(Launch(session, bound.transfer, static_cast<uint64_t>(i)));
       }
       if (self.rank != 2) {
         for (int i = 0; i < 100; ++i) ASSERT_TRUE(session->Poll().ok());
         const auto more = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
-        EXPECT_EQ(more.status().code(), absl::StatusCode::kFailedPrecondition);
-        EXPECT_THAT(std::string(more.status().message()), HasSubstr("16 runs are in flight"));
+        EXPECT_THAT(more.status(),
+                    Fails(absl::StatusCode::kFailedPrecondition, "16 runs are in flight"));
         self.meet();
       }
-      for (const Flight& flight : flights) Land(session.get(), flight);
+      for (const Flight& flight : flights) Land(session, flight);
     }
-    EXPECT_TRUE(session->Close().ok());
   });
 }
 
 TEST(ConcurrentTest, AnUrgentRunOvertakes) {
-  RunRanks(4, [](Rank& self) {
-    const auto session = OpenSession(self, Narrow(2));
-    ASSERT_NE(session, nullptr);
+  RunSessions(4, Narrow(2), [](Rank& self, Session* session) {
     TransferSpec lazy = AllToAll(4, 200 << 10);
     lazy.priority_class = 1;
-    const auto slow = session->Compile(lazy);
-    const auto fast = session->Compile(AllToAll(4, 4096));
-    ASSERT_TRUE(slow.ok() && fast.ok());
+    Transfer* const slow = session->Compile(lazy).value();
+    Transfer* const fast = session->Compile(AllToAll(4, 4096)).value();
     for (uint64_t round = 1; round <= 2; ++round) {
       self.meet();
       session->ResetCounters();
-      const Flight early = Launch(session.get(), *slow, round);
-      const Flight late = Launch(session.get(), *fast, round);
+      const Flight early = Launch(session, slow, round);
+      const Flight late = Launch(session, fast, round);
       self.meet();
-      Land(session.get(), late);
+      Land(session, late);
       const int64_t finished = session->counters().buckets_finished;
-      EXPECT_LT(finished - (*fast)->stats().buckets, (*slow)->stats().buckets / 2)
-          << "round " << round;
-      Land(session.get(), early);
+      EXPECT_LT(finished - fast->stats().buckets, slow->stats().buckets / 2) << "round " << round;
+      Land(session, early);
       EXPECT_EQ(session->counters().buckets_finished,
-                (*slow)->stats().buckets + (*fast)->stats().buckets);
+                slow->stats().buckets + fast->stats().buckets);
     }
-    EXPECT_TRUE(session->Close().ok());
   });
 }
 

@@ -1,20 +1,21 @@
-// Copies in batches, on a device that ends them when it is told to.
+// Copies in batches, and buckets on their way to their end, on a device that ends what it is told.
 #include "session/base/copy_queue.h"
 
 #include <array>
 #include <cstddef>
-#include <memory>
 #include <vector>
 
 #include "fakes/log_device.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "session/base/ending_line.h"
 
 namespace sluice {
 namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+
+// ---- Copies in batches, on a device that ends them when it is told to.
 
 class CopyQueueTest : public testing::Test {
  protected:
@@ -52,11 +53,7 @@ class CopyQueueTest : public testing::Test {
     EXPECT_TRUE(count.ok()) << count.status();
     return {cookies.begin(), cookies.begin() + count.value_or(0)};
   }
-  bool HasRoom() {
-    const absl::StatusOr<bool> room = copies_.HasRoom();
-    EXPECT_TRUE(room.ok()) << room.status();
-    return room.value_or(false);
-  }
+  bool HasRoom() { return copies_.HasRoom().value(); }
 
   std::array<std::byte, 64> a_{};
   std::array<std::byte, 64> b_{};
@@ -126,11 +123,10 @@ TEST_F(CopyQueueTest, TheQuestionForRoomLooksAtTheDevice) {
 }
 
 TEST_F(CopyQueueTest, MarksHaveCookiesAndOrdersHaveNumbers) {
-  const absl::StatusOr<std::unique_ptr<Fence>> fence = device_.MakeFence();
-  ASSERT_TRUE(fence.ok());
+  const auto fence = device_.MakeFence().value();
   ASSERT_TRUE(copies_.Mark(5).ok());
-  const absl::StatusOr<int64_t> after = copies_.Order(fence->get(), nullptr);
-  const absl::StatusOr<int64_t> then = copies_.Order(nullptr, fence->get());
+  const absl::StatusOr<int64_t> after = copies_.Order(fence.get(), nullptr);
+  const absl::StatusOr<int64_t> then = copies_.Order(nullptr, fence.get());
   ASSERT_TRUE(copies_.Finish().ok());
   EXPECT_THAT(log_.Take(),
               ElementsAre("mark 1", "order 1: after fence 1", "order 2: then fence 1", "mark 2"));
@@ -157,6 +153,51 @@ TEST_F(CopyQueueTest, WhatTheDeviceRefusesIsNotPending) {
   EXPECT_EQ(copies_.Flush(), absl::InternalError("broken"));
   EXPECT_EQ(pending_, 0);
   EXPECT_EQ(copies_.outstanding(), 0);
+}
+
+// ---- Buckets on their way to their end, in stream order.
+
+class EndingLineTest : public testing::Test {
+ protected:
+  EndingLineTest() : device_({}, &log_, "slot"), copies_(&device_) { line_.Reserve(64); }
+
+  OperationsLog log_;
+  LogDevice device_;
+  CopyQueue copies_;
+  EndingLine line_;
+};
+
+TEST_F(EndingLineTest, AMarkEndsWhatWasThereWhenItBegan) {
+  EXPECT_TRUE(line_.all_marked());
+  ASSERT_TRUE(line_.Mark(&copies_).ok());
+  EXPECT_THAT(log_.Take(), testing::IsEmpty());
+  line_.Add(5);
+  line_.Add(3);
+  EXPECT_FALSE(line_.all_marked());
+  ASSERT_TRUE(line_.Mark(&copies_).ok());
+  line_.Add(4);
+  ASSERT_TRUE(line_.Mark(&copies_).ok());
+  ASSERT_TRUE(line_.Mark(&copies_).ok());
+  EXPECT_THAT(log_.Take(), ElementsAre("mark 1", "mark 2"));
+  EXPECT_THAT(line_.First(), ElementsAre(5, 3));
+  line_.DropFirst();
+  EXPECT_EQ(line_.marks(), 1);
+  EXPECT_THAT(line_.First(), ElementsAre(4));
+  line_.DropFirst();
+  EXPECT_EQ(line_.marks(), 0);
+  EXPECT_TRUE(line_.all_marked());
+}
+
+TEST_F(EndingLineTest, SoManyMarksAreUnderWayAndNoMore) {
+  for (size_t slot = 0; slot <= CopyQueue::kMarksMax; ++slot) {
+    line_.Add(slot);
+    ASSERT_TRUE(line_.Mark(&copies_).ok());
+  }
+  EXPECT_EQ(line_.marks(), CopyQueue::kMarksMax);
+  EXPECT_FALSE(line_.all_marked());
+  line_.DropFirst();
+  ASSERT_TRUE(line_.Mark(&copies_).ok());
+  EXPECT_TRUE(line_.all_marked());
 }
 
 }  // namespace

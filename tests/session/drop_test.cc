@@ -3,12 +3,10 @@
 
 #include <cstdint>
 #include <fstream>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "main/fails.h"
 #include "oracle/random_layout.h"
 #include "oracle/sampled.h"
 #include "session/job.h"
@@ -19,12 +17,6 @@ namespace sluice::session_test {
 namespace {
 
 using absl::StatusCode;
-using testing::HasSubstr;
-
-void ExpectCode(const absl::Status& status, StatusCode code, const std::string& text) {
-  EXPECT_EQ(status.code(), code) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr(text));
-}
 
 // Of the process, which all ranks share. 0 under sanitizers, which keep what was freed.
 int64_t AddressSpaceBytes() {
@@ -37,45 +29,36 @@ int64_t AddressSpaceBytes() {
 }
 
 SessionOptions WithoutBudget() {
-  SessionOptions options;
-  options.bucket_bytes = 256 << 10;
-  options.max_in_flight = 4;
-  options.budget_buckets = kNoLimit;
-  options.budget_bytes = kNoLimit;
-  return options;
+  return {.bucket_bytes = 256 << 10,
+          .max_in_flight = 4,
+          .budget_buckets = kNoLimit,
+          .budget_bytes = kNoLimit};
 }
 
 TEST(DropTest, ManyTransfersLeaveNothing) {
-  RunRanks(2, [](Rank& self) {
-    const auto session = OpenSession(self, WithoutBudget());
-    ASSERT_NE(session, nullptr);
-    Bound kept = CompileBound(session.get(), AllToAll(2, 1 << 20), 1);
-    ASSERT_NE(kept.transfer, nullptr);
+  RunSessions(2, WithoutBudget(), [](Rank&, Session* session) {
+    Bound kept = CompileBound(session, AllToAll(2, 1 << 20), 1);
     int64_t before = 0;
     for (uint64_t i = 1; i <= 300; ++i) {
-      const auto transfer = session->Compile(AllToAll(2, 1 << 20));
-      ASSERT_TRUE(transfer.ok()) << transfer.status();
-      if (i % 75 == 0) Land(session.get(), Launch(session.get(), *transfer, i));
-      ASSERT_TRUE(session->Drop(*transfer).ok());
+      const auto transfer = session->Compile(AllToAll(2, 1 << 20)).value();
+      if (i % 75 == 0) Land(session, Launch(session, transfer, i));
+      ASSERT_TRUE(session->Drop(transfer).ok());
       if (i == 10) before = AddressSpaceBytes();
     }
     // A transfer has 8 slots of 256 KiB on each rank.
     EXPECT_LT(AddressSpaceBytes() - before, 100 << 20);
-    RunOnce(session.get(), &kept, 1);
-    EXPECT_TRUE(session->Close().ok());
+    RunOnce(session, &kept, 1);
   });
 }
 
 TEST(DropTest, StagingIsWhatChannelsCanFill) {
   constexpr int kTransfers = oracle::kSanitized ? 20 : 60;
-  RunRanks(2, [](Rank& self) {
-    const auto session = OpenSession(self, WithoutBudget());
-    ASSERT_NE(session, nullptr);
-    ASSERT_NE(CompileBound(session.get(), AllToAll(2, 1 << 20)).transfer, nullptr);
+  RunSessions(2, WithoutBudget(), [](Rank& self, Session* session) {
+    ASSERT_NE(CompileBound(session, AllToAll(2, 1 << 20)).transfer, nullptr);
     const int64_t before = AddressSpaceBytes();
     std::vector<Transfer*> transfers;
     for (int i = 0; i < kTransfers; ++i) {
-      transfers.push_back(CompileBound(session.get(), AllToAll(2, 1 << 20)).transfer);
+      transfers.push_back(CompileBound(session, AllToAll(2, 1 << 20)).transfer);
       ASSERT_NE(transfers.back(), nullptr);
       // One that fails although this rank could have had it.
       TransferSpec differs = AllToAll(2, 1 << 20);
@@ -84,47 +67,38 @@ TEST(DropTest, StagingIsWhatChannelsCanFill) {
     }
     EXPECT_LT(AddressSpaceBytes() - before, kTransfers << 20);
     std::vector<Flight> flights;
-    for (uint64_t i = 0; i < 8; ++i) {
-      flights.push_back(Launch(session.get(), transfers[i * 2], i + 1));
-    }
-    for (const Flight& flight : flights) Land(session.get(), flight);
-    EXPECT_TRUE(session->Close().ok());
+    for (uint64_t i = 0; i < 8; ++i) flights.push_back(Launch(session, transfers[i * 2], i + 1));
+    for (const Flight& flight : flights) Land(session, flight);
   });
 }
 
 TEST(DropTest, IsComparedAndNeedsAnIdleSession) {
-  RunRanks(2, [](Rank& self) {
-    SessionOptions options;
-    options.bucket_bytes = 1024;
-    const auto session = OpenSession(self, options);
-    ASSERT_NE(session, nullptr);
-    Bound a = CompileBound(session.get(), AllToAll(2, 4096));
-    Bound b = CompileBound(session.get(), AllToAll(2, 4096));
-    ASSERT_NE(b.transfer, nullptr);
-    ExpectCode(session->Drop(self.rank == 0 ? a.transfer : b.transfer),
-               StatusCode::kFailedPrecondition,
-               "the transfer to drop in Drop: 0 on rank 0, 1 on rank 1");
-    ExpectCode(session->Drop(self.rank == 0 ? a.transfer : nullptr), StatusCode::kInvalidArgument,
-               "not this session's");
-    const Flight flight = Launch(session.get(), a.transfer, 1);
-    ExpectCode(session->Drop(b.transfer), StatusCode::kFailedPrecondition, "runs are in flight: 1");
-    Land(session.get(), flight);
+  RunSessions(2, {.bucket_bytes = 1024}, [](Rank& self, Session* session) {
+    Bound a = CompileBound(session, AllToAll(2, 4096));
+    Bound b = CompileBound(session, AllToAll(2, 4096));
+    EXPECT_THAT(session->Drop(self.rank == 0 ? a.transfer : b.transfer),
+                Fails(StatusCode::kFailedPrecondition,
+                      "the transfer to drop in Drop: 0 on rank 0, 1 on rank 1"));
+    EXPECT_THAT(session->Drop(self.rank == 0 ? a.transfer : nullptr),
+                Fails(StatusCode::kInvalidArgument, "not this session's"));
+    const Flight flight = Launch(session, a.transfer, 1);
+    EXPECT_THAT(session->Drop(b.transfer),
+                Fails(StatusCode::kFailedPrecondition, "runs are in flight: 1"));
+    Land(session, flight);
     self.meet();
     EXPECT_TRUE(flight.run.Cancel().ok());
     EXPECT_TRUE(session->Drop(a.transfer).ok()) << "after the cancel";
     EXPECT_TRUE(flight.run.Wait().ok());
     const auto run = session->Start(a.transfer, {}, {});
-    ExpectCode(run.status(), StatusCode::kInvalidArgument, "not this session's");
-    RunOnce(session.get(), &b, 2);
+    EXPECT_THAT(run.status(), Fails(StatusCode::kInvalidArgument, "not this session's"));
+    RunOnce(session, &b, 2);
     EXPECT_TRUE(session->Drop(b.transfer).ok());
-    EXPECT_TRUE(session->Close().ok());
   });
 }
 
 // Compiles, runs and drops transfers of all sizes and classes in any order.
 void CompileAndDrop(Rank& self, const std::vector<RandomJob>& jobs, uint64_t seed) {
   const auto session = OpenSession(self, jobs[0].options);
-  ASSERT_NE(session, nullptr);
   oracle::Dice dice(seed);
   std::vector<Transfer*> live;
   uint64_t round = 0;
@@ -171,13 +145,11 @@ TEST(CloseTest, NoStreamBeginsAfterwards) {
       SessionOptions options = WithoutBudget();
       options.progress_thread = progress_thread;
       const auto session = OpenSession(self, options);
-      ASSERT_NE(session, nullptr);
       Bound bound = CompileBound(session.get(), AllToAll(2, 1 << 10), 1);
-      ASSERT_NE(bound.transfer, nullptr);
       RunOnce(session.get(), &bound, 1);
       ASSERT_TRUE(session->Close().ok());
-      ExpectCode(OpenStream(session.get(), StreamOptions()).status(),
-                 StatusCode::kFailedPrecondition, "OpenStream after Close");
+      EXPECT_THAT(OpenStream(session.get(), StreamOptions()).status(),
+                  Fails(StatusCode::kFailedPrecondition, "OpenStream after Close"));
       RunOnce(session.get(), &bound, 2);  // the caller drives it
       EXPECT_TRUE(session->Close().ok());
     });
@@ -185,26 +157,18 @@ TEST(CloseTest, NoStreamBeginsAfterwards) {
 }
 
 TEST(EventsTest, OfOldRunsAreDropped) {
-  RunRanks(2, [](Rank& self) {
-    SessionOptions options;
-    options.bucket_bytes = 1024;
-    const auto session = OpenSession(self, options);
-    ASSERT_NE(session, nullptr);
-    Bound bound = CompileBound(session.get(), AllToAll(2, 4096));
-    ASSERT_NE(bound.transfer, nullptr);
+  RunSessions(2, {.bucket_bytes = 1024}, [](Rank&, Session* session) {
+    Bound bound = CompileBound(session, AllToAll(2, 4096));
     constexpr int64_t kRuns = 500;
     for (int64_t number = 1; number <= kRuns; ++number) {
-      StartOptions events;
-      events.events = true;
       const auto run =
-          session->Start(bound.transfer, bound.memory.src(), bound.memory.dst(), events);
+          session->Start(bound.transfer, bound.memory.src(), bound.memory.dst(), {.events = true});
       ASSERT_TRUE(run.ok()) << run.status();
       ASSERT_TRUE(run->Wait().ok());
     }
     int64_t next = kRuns - 63;
     for (Event event; session->PollEvent(&event); ++next) EXPECT_EQ(event.run.number(), next);
     EXPECT_EQ(next, kRuns + 1);
-    EXPECT_TRUE(session->Close().ok());
   });
 }
 

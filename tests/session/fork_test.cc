@@ -57,9 +57,7 @@ TEST_P(ForkTest, TheChildIsToldAndTheParentGoesOn) {
     options.progress_thread = GetParam();
     options.trace_events = 16;
     auto session = OpenSession(self, options);
-    ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), AllToAll(1, 8192));
-    ASSERT_NE(bound.transfer, nullptr);
     const auto done = RunOnce(session.get(), &bound, 1);
     const pid_t child = fork();
     ASSERT_GE(child, 0);
@@ -79,10 +77,7 @@ TEST_P(ForkTest, TheChildIsToldAndTheParentGoesOn) {
 // Items that were lent can be read after the stream in the child, and given back.
 TEST_P(ForkTest, LeasesOutliveTheChildsStream) {
   RunRanks(1, [](Rank& self) {
-    SessionOptions options;
-    options.progress_thread = GetParam();
-    auto session = OpenSession(self, options);
-    ASSERT_NE(session, nullptr);
+    auto session = OpenSession(self, {.progress_thread = GetParam()});
     StreamOptions wanted;
     wanted.source.generator = [](int64_t item, absl::Span<std::byte> into) {
       std::fill(into.begin(), into.end(), static_cast<std::byte>(item + 1));
@@ -90,27 +85,25 @@ TEST_P(ForkTest, LeasesOutliveTheChildsStream) {
     };
     wanted.source.generator_items = 4;
     wanted.source.item_bytes = 64;
-    auto stream = OpenStream(session.get(), wanted);
-    ASSERT_TRUE(stream.ok()) << stream.status();
-    absl::StatusOr<Lease> lease = (*stream)->Next();
-    ASSERT_TRUE(lease.ok()) << lease.status();
+    auto stream = OpenStream(session.get(), wanted).value();
+    auto lease = stream->Next().value();
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
       alarm(60);
-      stream->reset();
+      stream.reset();
       session.reset();
-      const bool is_there = *static_cast<const std::byte*>(lease->view(0).data) == std::byte{1};
-      lease->Release();
+      const bool is_there = *static_cast<const std::byte*>(lease.view(0).data) == std::byte{1};
+      lease.Release();
       _exit(is_there ? 0 : 1);
     }
     int outcome = 0;
     ASSERT_EQ(waitpid(child, &outcome, 0), child);
     EXPECT_TRUE(WIFEXITED(outcome)) << "signal " << WTERMSIG(outcome);
     EXPECT_EQ(WEXITSTATUS(outcome), 0);
-    lease->Release();
-    for (int item = 1; item < 4; ++item) EXPECT_TRUE((*stream)->Next().ok());
-    stream->reset();
+    lease.Release();
+    for (int item = 1; item < 4; ++item) EXPECT_TRUE(stream->Next().ok());
+    stream.reset();
     EXPECT_TRUE(session->Close().ok());
   });
 }

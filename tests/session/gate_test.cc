@@ -1,6 +1,8 @@
-// The gate in whole jobs: one slot is enough, limits are kept, and reached when there is work.
-#include <functional>
+// Transfers through the gate: within every budget, in lane order, with many small chunks, and at
+// random.
+#include <cstdint>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "oracle/sampled.h"
 #include "session/job.h"
@@ -29,9 +31,7 @@ SessionCounters HeldAlone(int size, const SessionOptions& options, const Transfe
   SessionCounters held;
   RunRanks(size, [&](Rank& self) {
     const std::unique_ptr<Session> session = OpenSession(self, options);
-    ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), spec);
-    ASSERT_NE(bound.transfer, nullptr);
     RunOnce(session.get(), &bound, 0);
     ExpectWithinLimits(*session);
     // Everybody has finished the first run, which compares; the second does not.
@@ -39,15 +39,14 @@ SessionCounters HeldAlone(int size, const SessionOptions& options, const Transfe
     session->ResetCounters();
     bound.memory.Prepare(1);
     if (self.rank != 0) self.meet();
-    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
-    ASSERT_TRUE(run.ok());
+    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst()).value();
     if (self.rank == 0) {
       for (int i = 0; i < 100; ++i) ASSERT_TRUE(session->Poll().ok());
       held = session->counters();
       *stats = bound.transfer->stats();
       self.meet();
     }
-    ASSERT_TRUE(run->Wait().ok());
+    ASSERT_TRUE(run.Wait().ok());
     ExpectWithinLimits(*session);
     EXPECT_EQ(bound.memory.Check(1), "");
   });
@@ -73,21 +72,18 @@ TEST(PeakTest, ReachesTheBudget) {
 }
 
 TEST(PeakTest, ReachesTheBudgetInBytes) {
-  SessionOptions options;
-  options.bucket_bytes = 4096;
-  options.budget_buckets = kNoLimit;
-  options.budget_bytes = 5 * 4096 + 100;
+  const SessionOptions options = {
+      .bucket_bytes = 4096, .budget_buckets = kNoLimit, .budget_bytes = 5 * 4096 + 100};
   TransferStats stats;
   EXPECT_EQ(HeldAlone(8, options, AllToAll(8, 40960), &stats).buckets_peak, 5);
 }
 
 TEST(PeakTest, WithoutABudgetReachesWhatWasForetold) {
   for (int max_in_flight : {1, 2, 5, 1000}) {
-    SessionOptions options;
-    options.bucket_bytes = 4096;
-    options.max_in_flight = max_in_flight;
-    options.budget_buckets = kNoLimit;
-    options.budget_bytes = kNoLimit;
+    const SessionOptions options = {.bucket_bytes = 4096,
+                                    .max_in_flight = max_in_flight,
+                                    .budget_buckets = kNoLimit,
+                                    .budget_bytes = kNoLimit};
     TransferStats stats;
     // Rank 0 sends to one rank and receives from another, so nothing of it ends before they start.
     const SessionCounters held = HeldAlone(3, options, Ring(3, 24), &stats);
@@ -99,11 +95,10 @@ TEST(PeakTest, WithoutABudgetReachesWhatWasForetold) {
 }
 
 TEST(PeakTest, ForetoldStagingIsReachedToo) {
-  SessionOptions options;
-  options.bucket_bytes = 4096;
-  options.max_in_flight = 4;
-  options.budget_buckets = kNoLimit;
-  options.budget_bytes = kNoLimit;
+  const SessionOptions options = {.bucket_bytes = 4096,
+                                  .max_in_flight = 4,
+                                  .budget_buckets = kNoLimit,
+                                  .budget_bytes = kNoLimit};
   // From rows on ranks 0-3 to columns on ranks 4-7: sources need staging.
   TransferSpec spec = AllToAll(8, 8192);
   spec.tensors[0].src = MakeLayout({4}, Ranks(0, 4), "S(0)");
@@ -115,6 +110,67 @@ TEST(PeakTest, ForetoldStagingIsReachedToo) {
   EXPECT_EQ(held.staging_bytes_peak, stats.peak_bytes_without_budget);
   EXPECT_EQ(held.staging_bytes_peak, 4 * 4 * 4096);
 }
+
+constexpr int kSize = 6;
+constexpr int kTensors = 12;
+
+// Tensors cut by rows at first and by columns afterwards: small chunks between all ranks.
+TransferSpec SmallChunks() {
+  TransferSpec spec;
+  for (int t = 0; t < kTensors; ++t) {
+    TensorTransfer tensor;
+    tensor.name = absl::StrCat("t", t);
+    tensor.shape = {kSize * 8, kSize * 4};
+    tensor.src_dtype = tensor.dst_dtype = DType::kF32;
+    tensor.src = MakeLayout({kSize}, Ranks(0, kSize), "S(0)");
+    tensor.dst = MakeLayout({kSize}, Ranks(0, kSize), "S(1)");
+    spec.tensors.push_back(tensor);
+  }
+  return spec;
+}
+
+TEST(ApartTest, ThereIsABucketForEachChunk) {
+  for (const bool coalesce : {true, false}) {
+    for (const int64_t budget : {1, 8}) {
+      RunSessions(kSize, {.coalesce = coalesce, .budget_buckets = budget},
+                  [&](Rank&, Session* session) {
+                    Bound bound = CompileBound(session, SmallChunks());
+                    // To each rank, itself included, a chunk of each tensor.
+                    EXPECT_EQ(bound.transfer->stats().buckets_as_source,
+                              coalesce ? kSize : kSize * kTensors);
+                    for (uint64_t round = 0; round < 3; ++round) RunOnce(session, &bound, round);
+                    ExpectWithinLimits(*session);
+                    EXPECT_LE(session->counters().buckets_peak, budget);
+                  });
+      ASSERT_FALSE(HasFailure()) << "coalesce " << coalesce << ", budget " << budget;
+    }
+  }
+}
+
+TEST(ApartTest, EveryByteOfRandomTransfersIsRight) {
+  for (const uint64_t seed : oracle::Seeds(60)) {
+    RandomJob job = MakeRandomJob(seed, kSize);
+    job.options.coalesce = false;
+    job.options.budget_buckets = seed % 2 == 0 ? 1 : 8;
+    RunRanks(kSize, [&](Rank& self) { RunJob(self, job, seed); });
+    ASSERT_FALSE(HasFailure()) << "seed " << seed;
+  }
+}
+
+class RandomTransferTest : public testing::TestWithParam<int> {};
+
+TEST_P(RandomTransferTest, EveryByteIsRight) {
+  const int size = GetParam();
+  for (const uint64_t seed : oracle::Seeds(960 / (size + 3))) {
+    const RandomJob job = MakeRandomJob(seed * 100 + static_cast<uint64_t>(size), size);
+    RunRanks(size, [&](Rank& self) { RunJob(self, job, seed); });
+    ASSERT_FALSE(HasFailure()) << "seed " << seed << " with " << size << " ranks";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, RandomTransferTest,
+                         testing::ValuesIn(oracle::JobSizes({1, 2, 3, 5, 8, 16})),
+                         testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace sluice::session_test

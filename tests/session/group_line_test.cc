@@ -1,20 +1,22 @@
-// Groups on their way to a transport: when they are fed, when they start, and in which order.
+// Groups of buckets: the text by which ranks agree on them, and their way to a transport.
 #include "session/transfer/group_line.h"
 
 #include <deque>
 #include <memory>
-#include <string>
 
+#include "absl/status/status.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "main/fails.h"
 #include "session/planned.h"
+#include "session/transfer/group_need_text.h"
 
 namespace sluice {
 namespace {
 
 using session_test::FromZeroToOne;
 using session_test::PlanFor;
-using testing::HasSubstr;
+
+// ---- Groups on their way to a transport: when they are fed, when they start, and in which order.
 
 // Run 1 on rank 1: four buckets of one channel, which make up two groups.
 class GroupLineTest : public testing::Test {
@@ -74,9 +76,8 @@ TEST_F(GroupLineTest, HopsOfAGroupBeginInOrder) {
   EXPECT_TRUE(line.BeginHop(2).ok());
   for (const int hop : {2, 1}) {
     const absl::Status status = line.BeginHop(hop);
-    EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
-    EXPECT_THAT(std::string(status.message()),
-                HasSubstr("bucket " + IdOf(0).ToString() + " comes after its hop 2"));
+    EXPECT_THAT(status, Fails(absl::StatusCode::kInternal,
+                              "bucket " + IdOf(0).ToString() + " comes after its hop 2"));
   }
   line.Ended(run_.get(), 0);
   line.Ended(run_.get(), 1);
@@ -99,6 +100,35 @@ TEST_F(GroupLineTest, BucketsOfNoGroupAreRefused) {
   GroupLine line;
   ASSERT_EQ(Feed(&line, 2), 2);
   EXPECT_DEATH(line.Admitted(run_.get(), 2), "a bucket of no group");
+}
+
+// ---- What ranks tell each other of groups comes back as it was.
+
+TEST(GroupNeedTextTest, ComesBack) {
+  GroupNeed need;
+  need.round = 1;
+  need.phase = 2;
+  need.channel_round = 3;
+  need.channel_phase = 4;
+  need.operations_round = 5;
+  need.operations_phase = 6;
+  need.operation_bytes = int64_t{7} << 40;
+  const auto read = NeedFrom(TextOf(need), 0).value();
+  EXPECT_EQ(read.round, 1);
+  EXPECT_EQ(read.phase, 2);
+  EXPECT_EQ(read.channel_round, 3);
+  EXPECT_EQ(read.channel_phase, 4);
+  EXPECT_EQ(read.operations_round, 5);
+  EXPECT_EQ(read.operations_phase, 6);
+  EXPECT_EQ(read.operation_bytes, int64_t{7} << 40);
+}
+
+TEST(GroupNeedTextTest, AnotherFormNamesTheRank) {
+  for (const char* text : {"", "1 2 3", "1 2 3 4 5 6 7 8", "1 2 3 4 5 6 x", "1  3 4 5 6 7"}) {
+    const absl::Status status = NeedFrom(text, 11).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << text;
+    EXPECT_THAT(status.message(), testing::HasSubstr("rank 11"));
+  }
 }
 
 }  // namespace

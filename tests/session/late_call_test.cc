@@ -2,24 +2,18 @@
 #include <string>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "main/fails.h"
 #include "session/job.h"
 #include "sluice/connect.h"
 
 namespace sluice::session_test {
 namespace {
 
-using testing::HasSubstr;
-
 TEST(LateCallTest, HearsThatTheOthersHaveFailed) {
   for (const std::string call : {"Compile", "Drop", "AllocateShared", "Connect"}) {
     RunRanks(3, [&call](Rank& self) {
-      SessionOptions options;
-      options.timeout = absl::Seconds(2);
-      const auto session = OpenSession(self, options);
-      ASSERT_NE(session, nullptr);
+      const auto session = OpenSession(self, {.timeout = absl::Seconds(2)});
       Bound bound = CompileBound(session.get(), Ring(3, 8));
-      ASSERT_NE(bound.transfer, nullptr);
       const auto make = [&]() -> absl::Status {
         if (call == "Compile") return session->Compile(Ring(3, 8)).status();
         if (call == "Drop") return session->Drop(bound.transfer);
@@ -31,11 +25,10 @@ TEST(LateCallTest, HearsThatTheOthersHaveFailed) {
       self.meet();  // rank 2 has been silent until now
       if (self.rank == 2) {
         status = make();
-        EXPECT_THAT(std::string(status.message()), HasSubstr("failed: "));
+        EXPECT_THAT(std::string(status.message()), testing::HasSubstr("failed: "));
       }
-      EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
-      EXPECT_THAT(std::string(status.message()),
-                  HasSubstr("rank 2 did not call " + call + " within 2s"));
+      EXPECT_THAT(status, Fails(absl::StatusCode::kDeadlineExceeded,
+                                "rank 2 did not call " + call + " within 2s"));
       EXPECT_EQ(session->Poll(), status);
       self.meet();
     });

@@ -86,6 +86,13 @@ void Complete(Session* session, const std::vector<LateRun*>& runs);
 // memory at times of its own.
 void RunLateJob(Rank& self, const RandomJob& job, uint64_t seed);
 
+// Runs that get their memory late, or never, and are cancelled at random.
+
+// One rank's part. All ranks start and cancel the same runs in the same order. Each supplies memory
+// when its own dice say so, stays away now and then, and verifies each tensor when it is reported.
+// Then all transfers of `job` run once more. Returns how many runs were cut short here.
+int RunCancelled(Rank& self, const RandomJob& job, uint64_t seed);
+
 }  // namespace sluice::session_test
 
 #endif  // SLUICE_TESTS_SESSION_LATE_RUN_H_

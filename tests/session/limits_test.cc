@@ -4,40 +4,27 @@
 #include <string>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "main/fails.h"
 
 namespace sluice {
 namespace {
-
-using testing::HasSubstr;
 
 constexpr auto kAutomatic = absl::nullopt;
 
 SessionOptions Budget(absl::optional<int64_t> bucket_bytes, int64_t buckets,
                       absl::optional<int64_t> bytes) {
-  SessionOptions options;
-  options.bucket_bytes = bucket_bytes;
-  options.budget_buckets = buckets;
-  options.budget_bytes = bytes;
-  return options;
+  return {.bucket_bytes = bucket_bytes, .budget_buckets = buckets, .budget_bytes = bytes};
 }
 
 void ExpectRefused(const SessionOptions& options, const std::string& text) {
   const auto budget = ResolveBudget(options);
-  EXPECT_EQ(budget.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(budget.status().message()), HasSubstr(text));
+  EXPECT_THAT(budget.status(), Fails(absl::StatusCode::kInvalidArgument, text));
 }
 
-int64_t SlotsOf(const SessionOptions& options) {
-  const auto budget = ResolveBudget(options);
-  EXPECT_TRUE(budget.ok()) << budget.status();
-  return budget.ok() ? budget->slots : -1;
-}
+int64_t SlotsOf(const SessionOptions& options) { return ResolveBudget(options).value().slots; }
 
 int64_t SlotBytesOf(const SessionOptions& options) {
-  const auto budget = ResolveBudget(options);
-  EXPECT_TRUE(budget.ok()) << budget.status();
-  return budget.ok() ? budget->slot_bytes : -1;
+  return ResolveBudget(options).value().slot_bytes;
 }
 
 TEST(ResolveBudgetTest, TheSmallerLimitCounts) {

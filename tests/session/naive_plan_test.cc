@@ -28,13 +28,10 @@ std::vector<int64_t> SentBytes(const TransferSpec& spec, bool relay) {
   std::vector<int64_t> sent(kSize);
   std::mutex mutex;
   RunRanks(kSize, [&](Rank& self) {
-    SessionOptions options;
-    options.bucket_bytes = 64 << 10;
+    const SessionOptions options = {.bucket_bytes = 64 << 10};
     self.naive = !relay;
     const std::unique_ptr<Session> session = OpenSession(self, options);
-    ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), spec);
-    ASSERT_NE(bound.transfer, nullptr);
     for (uint64_t round = 0; round < 3; ++round) RunOnce(session.get(), &bound, round);
     EXPECT_TRUE(session->Close().ok());
     const std::scoped_lock lock(mutex);

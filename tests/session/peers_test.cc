@@ -3,14 +3,13 @@
 
 #include <atomic>
 #include <functional>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "main/fails.h"
 #include "session/peers/share_text.h"
 #include "session/peers/together.h"
 #include "session/world.h"
@@ -20,8 +19,6 @@ namespace {
 
 using session_test::RunRanks;
 using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 // A session without streams; counts what it is told.
 class CountingHost final : public Peers::Host {
@@ -62,20 +59,18 @@ TEST(PeersTest, OneRanksErrorIsTheAnswerOnAllAndPoisonsNobody) {
     const absl::Status bad =
         own->rank() == 1 ? absl::NotFoundError("no such file") : absl::OkStatus();
     const absl::Status status = own->peers.AgreeOn(bad, "Open");
-    EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
-    EXPECT_THAT(std::string(status.message()), HasSubstr("Open failed on rank 1: no such file"));
+    EXPECT_THAT(status, Fails(absl::StatusCode::kNotFound, "Open failed on rank 1: no such file"));
     EXPECT_TRUE(own->peers.poison().ok());
     EXPECT_TRUE(own->peers.AgreeOn(absl::OkStatus(), "Open").ok());
-    EXPECT_THAT(own->host.failures, IsEmpty());
+    EXPECT_THAT(own->host.failures, testing::IsEmpty());
   });
 }
 
 TEST(PeersTest, RecordsAreExchangedInTheOrderOfRanks) {
   WithPeers(3, [](RankPeers* own) {
     const auto records =
-        own->peers.Exchange(absl::OkStatus(), std::string(own->rank() + 1, 'x'), "Meet");
-    ASSERT_TRUE(records.ok()) << records.status();
-    EXPECT_THAT(*records, ElementsAre("x", "xx", "xxx"));
+        own->peers.Exchange(absl::OkStatus(), std::string(own->rank() + 1, 'x'), "Meet").value();
+    EXPECT_THAT(records, ElementsAre("x", "xx", "xxx"));
   });
 }
 
@@ -191,10 +186,10 @@ TEST(PeersTest, WhoComesTooLateHearsThatTheOthersHaveFailed) {
     own->meet();
     if (own->rank() == 1) {
       status = own->peers.AgreeOn(absl::OkStatus(), "Meet");
-      EXPECT_THAT(std::string(status.message()), HasSubstr("rank 0 failed"));
+      EXPECT_THAT(std::string(status.message()), testing::HasSubstr("rank 0 failed"));
     }
-    EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1 did not call Meet within 1s"));
+    EXPECT_THAT(status,
+                Fails(absl::StatusCode::kDeadlineExceeded, "rank 1 did not call Meet within 1s"));
     EXPECT_EQ(own->peers.poison(), status);
   };
   WithPeers(2, body, absl::Seconds(1));
@@ -210,12 +205,11 @@ std::string LongText() {
 TEST(ShareTextTest, AllRanksGetTheTextOfRankZero) {
   const std::string sent = LongText();
   WithPeers(3, [&sent](RankPeers* own) {
-    auto transport = own->peers.OpenTransport();
-    ASSERT_TRUE(transport.ok()) << transport.status();
-    ASSERT_TRUE((*transport)->Reserve(4).ok());
+    auto transport = own->peers.OpenTransport().value();
+    ASSERT_TRUE(transport->Reserve(4).ok());
     for (const std::string& text : {sent, std::string(), std::string("short")}) {
       std::string got = own->rank() == 0 ? text : "its own";
-      ASSERT_TRUE(ShareText(&own->peers, transport->get(), &got, "Load").ok());
+      ASSERT_TRUE(ShareText(&own->peers, transport.get(), &got, "Load").ok());
       EXPECT_EQ(got, text);
     }
     own->meet();
@@ -228,17 +222,16 @@ TEST(ShareTextTest, WhoDoesNotTakePartIsNamed) {
     WithPeers(
         3,
         [stopped](RankPeers* own) {
-          auto transport = own->peers.OpenTransport();
-          ASSERT_TRUE(transport.ok()) << transport.status();
-          ASSERT_TRUE((*transport)->Reserve(4).ok());
+          auto transport = own->peers.OpenTransport().value();
+          ASSERT_TRUE(transport->Reserve(4).ok());
           if (own->rank() == (stopped == 0 ? 1 : 0)) {
             std::string text = "text";
-            const absl::Status status = ShareText(&own->peers, transport->get(), &text, "Load");
+            const absl::Status status = ShareText(&own->peers, transport.get(), &text, "Load");
             EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
-            EXPECT_THAT(
-                std::string(status.message()),
-                HasSubstr(stopped == 0 ? "Load: rank 0 did not pass on the index within"
-                                       : "Load: ranks 1, 2 did not take the index within 1s"));
+            EXPECT_THAT(std::string(status.message()),
+                        testing::HasSubstr(
+                            stopped == 0 ? "Load: rank 0 did not pass on the index within"
+                                         : "Load: ranks 1, 2 did not take the index within 1s"));
           }
           own->meet();
         },
@@ -277,8 +270,7 @@ TEST(TogetherTest, TheFirstFailureEndsItOnAll) {
           return TogetherStep{.waits = true};  // what would not end
         },
         [] { return ErrorText(); });
-    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
-    EXPECT_THAT(std::string(status.message()), HasSubstr("torn"));
+    EXPECT_THAT(status, Fails(absl::StatusCode::kDataLoss, "torn"));
     EXPECT_EQ(FieldsOf(status).tensor, "w");
     EXPECT_TRUE(own->peers.poison().ok());
   });

@@ -1,9 +1,8 @@
 // Sessions with a progress thread: they go on while nobody calls, and end well in every state.
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "main/fails.h"
 #include "session/base/backoff.h"
 #include "session/faulty_fabric.h"
 #include "session/job.h"
@@ -19,11 +18,7 @@ namespace {
 using testing::HasSubstr;
 
 SessionOptions Threaded() {
-  SessionOptions options;
-  options.bucket_bytes = 1024;
-  options.budget_buckets = 3;
-  options.progress_thread = true;
-  return options;
+  return {.bucket_bytes = 1024, .budget_buckets = 3, .progress_thread = true};
 }
 
 SessionOptions Impatient() {
@@ -53,16 +48,12 @@ void RunFaulty(int size, int faulty, const FaultPlan& plan, const RankBody& body
 TEST(ProgressThreadTest, RunsFinishWhileNobodyCalls) {
   RunRanks(3, [](Rank& self) {
     const auto session = OpenSession(self, Threaded());
-    ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), AllToAll(3, 20000));
-    ASSERT_NE(bound.transfer, nullptr);
     for (uint64_t round = 1; round <= 5; ++round) {
-      bound.memory.Prepare(round);
-      const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
-      ASSERT_TRUE(run.ok()) << run.status();
-      UntilDone(*session, run->number());
+      const auto run = StartRun(session.get(), &bound, round);
+      UntilDone(*session, run.number());
       EXPECT_EQ(bound.memory.Check(round), "") << "round " << round;
-      EXPECT_TRUE(run->Wait().ok());
+      EXPECT_TRUE(run.Wait().ok());
     }
     ExpectWithinLimits(*session);
     EXPECT_TRUE(session->Close().ok());
@@ -74,34 +65,26 @@ TEST(ProgressThreadTest, ARankThatComputesServesTheOthers) {
     SessionOptions options = Threaded();
     options.progress_thread = self.rank == 1;
     const auto session = OpenSession(self, options);
-    ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), AllToAll(3, 20000));
-    ASSERT_NE(bound.transfer, nullptr);
-    bound.memory.Prepare(1);
-    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
-    ASSERT_TRUE(run.ok()) << run.status();
+    const auto run = StartRun(session.get(), &bound, 1);
     if (self.rank != 1) {
-      EXPECT_TRUE(run->Wait().ok());
+      EXPECT_TRUE(run.Wait().ok());
     }
     self.meet();  // the others have all that they need of rank 1 before it makes its next call
-    EXPECT_TRUE(run->Wait().ok());
+    EXPECT_TRUE(run.Wait().ok());
     EXPECT_EQ(bound.memory.Check(1), "");
   });
 }
 
 TEST(ProgressThreadTest, ManyRunsAtOnce) {
-  RunRanks(2, [](Rank& self) {
-    const auto session = OpenSession(self, Threaded());
-    ASSERT_NE(session, nullptr);
-    const auto transfer = session->Compile(AllToAll(2, 4096));
-    ASSERT_TRUE(transfer.ok());
+  RunSessions(2, Threaded(), [](Rank&, Session* session) {
+    const auto transfer = session->Compile(AllToAll(2, 4096)).value();
     std::vector<Flight> flights;
     for (uint64_t round = 1; round <= 12; ++round) {
-      flights.push_back(Launch(session.get(), *transfer, round));
+      flights.push_back(Launch(session, transfer, round));
       EXPECT_LE(session->counters().buckets_peak, 3);
     }
-    for (size_t i = flights.size(); i-- > 0;) Land(session.get(), flights[i]);
-    EXPECT_TRUE(session->Close().ok());
+    for (size_t i = flights.size(); i-- > 0;) Land(session, flights[i]);
   });
 }
 
@@ -131,13 +114,9 @@ TEST(ProgressThreadTest, TheTraceMayBeReadMeanwhile) {
     SessionOptions options = Threaded();
     options.trace_events = 1000;
     const auto session = OpenSession(self, options);
-    ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), AllToAll(2, 20000));
-    ASSERT_NE(bound.transfer, nullptr);
-    bound.memory.Prepare(1);
-    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
-    ASSERT_TRUE(run.ok()) << run.status();
-    while (!run->IsDone()) EXPECT_FALSE(session->trace()->Serialize().empty());
+    const auto run = StartRun(session.get(), &bound, 1);
+    while (!run.IsDone()) EXPECT_FALSE(session->trace()->Serialize().empty());
     EXPECT_GT(session->trace()->size(), 0);
     EXPECT_EQ(session->trace()->rank(), self.rank);
     EXPECT_TRUE(session->Close().ok());
@@ -147,21 +126,18 @@ TEST(ProgressThreadTest, TheTraceMayBeReadMeanwhile) {
 TEST(ProgressThreadTest, CloseIsRefusedWhileARunIsInFlight) {
   RunRanks(2, [](Rank& self) {
     const auto session = OpenSession(self, Threaded());
-    ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), AllToAll(2, 4096));
-    ASSERT_NE(bound.transfer, nullptr);
     RunOnce(session.get(), &bound, 1);
     bound.memory.Prepare(2);
     if (self.rank == 1) self.meet();
-    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
-    ASSERT_TRUE(run.ok()) << run.status();
+    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst()).value();
     if (self.rank == 0) {
       EXPECT_EQ(session->Close().code(), absl::StatusCode::kFailedPrecondition);
       EXPECT_EQ(session->Compile(Ring(2, 1)).status().code(),
                 absl::StatusCode::kFailedPrecondition);
       self.meet();
     }
-    UntilDone(*session, run->number());  // the thread has gone on
+    UntilDone(*session, run.number());  // the thread has gone on
     EXPECT_EQ(bound.memory.Check(2), "");
     EXPECT_TRUE(session->Close().ok());
     EXPECT_TRUE(session->Close().ok());
@@ -171,9 +147,7 @@ TEST(ProgressThreadTest, CloseIsRefusedWhileARunIsInFlight) {
 TEST(ProgressThreadTest, AfterCloseTheCallerDrives) {
   RunRanks(2, [](Rank& self) {
     const auto session = OpenSession(self, Threaded());
-    ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), AllToAll(2, 4096));
-    ASSERT_NE(bound.transfer, nullptr);
     RunOnce(session.get(), &bound, 1);
     EXPECT_TRUE(session->Close().ok());
     RunOnce(session.get(), &bound, 2);
@@ -182,22 +156,17 @@ TEST(ProgressThreadTest, AfterCloseTheCallerDrives) {
 
 TEST(ProgressThreadTest, ErrorsReachThoseWhoWaitAndThoseWhoDoNothing) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
-    FaultPlan plan;
-    plan.seed = seed;
+    FaultPlan plan = {.seed = seed};
     (seed % 2 == 0 ? plan.failing_event : plan.failing_start) = static_cast<int64_t>(seed % 7);
     RunFaulty(3, 1, plan, [](Rank& self) {
       const auto session = OpenSession(self, Threaded());
-      ASSERT_NE(session, nullptr);
       Bound bound = CompileBound(session.get(), AllToAll(3, 8192));
-      ASSERT_NE(bound.transfer, nullptr);
-      bound.memory.Prepare(1);
-      const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
-      ASSERT_TRUE(run.ok()) << run.status();
-      if (self.rank == 2) UntilDone(*session, run->number());
-      const absl::Status error = run->Wait();
+      const auto run = StartRun(session.get(), &bound, 1);
+      if (self.rank == 2) UntilDone(*session, run.number());
+      const absl::Status error = run.Wait();
       EXPECT_THAT(std::string(error.message()), HasSubstr(std::string(kInjected)));
       EXPECT_EQ(session->Poll(), error);
-      EXPECT_EQ(run->Wait(), error);
+      EXPECT_EQ(run.Wait(), error);
       EXPECT_EQ(session->Start(bound.transfer, {}, {}).status(), error);
       self.meet();
       // The session ends without Close, maybe with operations under way.
@@ -209,24 +178,17 @@ TEST(ProgressThreadTest, ErrorsReachThoseWhoWaitAndThoseWhoDoNothing) {
 TEST(ProgressThreadTest, CloseAfterAFailure) {
   const FaultPlan plan{.delay_polls_max = 40, .failing_event = 0};
   RunFaulty(2, 1, plan, [](Rank& self) {
-    SessionOptions options;
-    options.progress_thread = true;
-    const auto session = OpenSession(self, options);
-    ASSERT_NE(session, nullptr);
+    const auto session = OpenSession(self, {.progress_thread = true});
     // One send and one receive per rank, started together, so that all operations end.
     Bound bound = CompileBound(session.get(), Ring(2, 8));
-    ASSERT_NE(bound.transfer, nullptr);
     EXPECT_EQ(bound.transfer->stats().buckets, 2);
-    bound.memory.Prepare(1);
-    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
-    ASSERT_TRUE(run.ok()) << run.status();
+    const auto run = StartRun(session.get(), &bound, 1);
     if (self.rank == 1) {
-      EXPECT_FALSE(run->Wait().ok());
+      EXPECT_FALSE(run.Wait().ok());
     } else {
-      UntilDone(*session, run->number() + 1);  // which is when it has heard of the failure
+      UntilDone(*session, run.number() + 1);  // which is when it has heard of the failure
     }
-    const absl::Status closed = session->Close();
-    EXPECT_TRUE(closed.ok()) << closed;
+    EXPECT_EQ(session->Close(), absl::OkStatus());
     bound.memory.Prepare(2);
     self.meet();
     EXPECT_TRUE(bound.memory.Untouched(2)) << "after Close";
@@ -236,9 +198,7 @@ TEST(ProgressThreadTest, CloseAfterAFailure) {
 TEST(ProgressThreadTest, IdleRanksHearOfFailuresAndAnswer) {
   RunRanks(3, [](Rank& self) {
     const auto session = OpenSession(self, Impatient());
-    ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), AllToAll(3, 4096));
-    ASSERT_NE(bound.transfer, nullptr);
     RunOnce(session.get(), &bound, 1);
     if (self.rank == 2) {
       UntilDone(*session, 2);  // it never starts this run, and makes no call
@@ -246,12 +206,9 @@ TEST(ProgressThreadTest, IdleRanksHearOfFailuresAndAnswer) {
       self.meet();
       return;
     }
-    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
-    ASSERT_TRUE(run.ok()) << run.status();
-    const absl::Status status = run->Wait();
-    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
-    EXPECT_THAT(std::string(status.message()),
-                HasSubstr("has not started run 2: the last it has started is 1"));
+    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst()).value();
+    EXPECT_THAT(run.Wait(), Fails(absl::StatusCode::kDeadlineExceeded,
+                                  "has not started run 2: the last it has started is 1"));
     self.meet();
   });
 }
@@ -259,9 +216,7 @@ TEST(ProgressThreadTest, IdleRanksHearOfFailuresAndAnswer) {
 TEST(ProgressThreadTest, EndsWithRunsInFlight) {
   RunRanks(2, [](Rank& self) {
     auto session = OpenSession(self, Threaded());
-    ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), AllToAll(2, 4096));
-    ASSERT_NE(bound.transfer, nullptr);
     RunOnce(session.get(), &bound, 1);
     if (self.rank == 0) {
       EXPECT_TRUE(session->Start(bound.transfer, bound.memory.src(), bound.memory.dst()).ok());

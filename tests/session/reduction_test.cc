@@ -43,14 +43,13 @@ struct Case {
 TransferSpec SpecOf(const Case& of, DType src_dtype, DType dst_dtype) {
   TransferSpec spec;
   for (const char* name : {"first", "second"}) {
-    TensorTransfer tensor;
-    tensor.name = name;
-    tensor.shape = of.shape;
-    tensor.src_dtype = src_dtype;
-    tensor.dst_dtype = dst_dtype;
-    tensor.src = MakeLayout(of.mesh, Ranks(0, of.sources), of.src);
-    tensor.dst = MakeLayout({of.targets}, Ranks(of.sources - of.inside, of.size()), of.dst);
-    spec.tensors.push_back(tensor);
+    spec.tensors.push_back(
+        {.name = name,
+         .shape = of.shape,
+         .src_dtype = src_dtype,
+         .dst_dtype = dst_dtype,
+         .src = MakeLayout(of.mesh, Ranks(0, of.sources), of.src),
+         .dst = MakeLayout({of.targets}, Ranks(of.sources - of.inside, of.size()), of.dst)});
   }
   return spec;
 }
@@ -100,13 +99,9 @@ TEST_P(ReductionTest, EveryElementIsRight) {
       SCOPED_TRACE(absl::StrCat(of.Describe(), ", ", DTypeName(src), " to ", DTypeName(dst)));
       const TransferSpec spec = SpecOf(of, src, dst);
       RunRanksByNode(of.size(), GetParam(), [&](Rank& self) {
-        SessionOptions options;
-        options.bucket_bytes = 8 << 10;
-        const std::unique_ptr<Session> session = OpenSession(self, options);
-        ASSERT_NE(session, nullptr);
+        const std::unique_ptr<Session> session = OpenSession(self, {.bucket_bytes = 8 << 10});
         for (const uint64_t style : {0, 1}) {
           Bound bound = CompileBound(session.get(), spec, style);
-          ASSERT_NE(bound.transfer, nullptr);
           RunOnce(session.get(), &bound, style);
         }
         ExpectWithinLimits(*session);
@@ -133,11 +128,9 @@ INSTANTIATE_TEST_SUITE_P(RanksPerNode, ReductionTest, testing::Values(2, 3, 16),
 TEST(ReductionInPlaceTest, TakesNoStaging) {
   RunRanksByNode(4, 4, [](Rank& self) {
     const std::unique_ptr<Session> session = OpenSession(self, SessionOptions());
-    ASSERT_NE(session, nullptr);
     const TransferSpec spec =
         SpecOf({2, {2}, "P(sum)", 2, "S(0)", {512, 512}}, DType::kF32, DType::kF32);
     Bound bound = CompileBound(session.get(), spec);
-    ASSERT_NE(bound.transfer, nullptr);
     for (uint64_t round = 0; round < 3; ++round) RunOnce(session.get(), &bound, round);
     const int64_t staging = session->counters().staging_bytes_peak;
     if (WantsDirect() || self.rank < 2) {

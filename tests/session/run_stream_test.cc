@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "fakes/log_device.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace sluice {
 namespace {

@@ -2,7 +2,6 @@
 #include "session/run_transport.h"
 
 #include <cstddef>
-#include <memory>
 
 #include "gtest/gtest.h"
 #include "session/world.h"
@@ -27,12 +26,10 @@ TEST(RunTransportTest, OptionsDecideWhetherCopiesAreDirect) {
     NoHost host;
     Peers peers(std::move(self.fabric), absl::Seconds(60), &host);
     for (const bool direct : {true, false}) {
-      SessionOptions options;
-      options.direct = direct;
-      const absl::StatusOr<RunTransport> opened = OpenRunTransport(&peers, options, nullptr);
-      ASSERT_TRUE(opened.ok()) << opened.status();
-      EXPECT_EQ(opened->direct != nullptr, direct);
-      EXPECT_EQ(opened->transport->name(), direct ? "direct" : "loopback");
+      const SessionOptions options = {.direct = direct};
+      const auto opened = OpenRunTransport(&peers, options, nullptr).value();
+      EXPECT_EQ(opened.direct != nullptr, direct);
+      EXPECT_EQ(opened.transport->name(), direct ? "direct" : "loopback");
       self.meet();
     }
   });
@@ -43,14 +40,12 @@ TEST(RunTransportTest, DirectRanksShareMemoryAndOthersHaveTheirOwn) {
     NoHost host;
     const int rank = self.rank;
     Peers peers(std::move(self.fabric), absl::Seconds(60), &host);
-    const absl::StatusOr<RunTransport> opened = OpenRunTransport(&peers, SessionOptions(), nullptr);
-    ASSERT_TRUE(opened.ok()) << opened.status();
-    for (DirectTransport* const direct : {opened->direct, static_cast<DirectTransport*>(nullptr)}) {
-      const auto memory = AllocateSharedMemory(&peers, direct, 100);
-      ASSERT_TRUE(memory.ok()) << memory.status();
-      ASSERT_NE(*memory, nullptr);
-      EXPECT_EQ((*memory).get()[99], std::byte{});
-      (*memory).get()[99] = std::byte{5};
+    const auto opened = OpenRunTransport(&peers, SessionOptions(), nullptr).value();
+    for (DirectTransport* const direct : {opened.direct, static_cast<DirectTransport*>(nullptr)}) {
+      const auto memory = AllocateSharedMemory(&peers, direct, 100).value();
+      ASSERT_NE(memory, nullptr);
+      EXPECT_EQ(memory.get()[99], std::byte{});
+      memory.get()[99] = std::byte{5};
       const auto refused = AllocateSharedMemory(&peers, direct, rank == 1 ? -1 : 100);
       EXPECT_TRUE(absl::IsInvalidArgument(refused.status())) << refused.status();
       self.meet();

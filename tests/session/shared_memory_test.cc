@@ -1,9 +1,9 @@
 // Memory that the ranks of a node share, and transfers from and to it.
 #include <cstring>
 #include <memory>
-#include <vector>
 
 #include "gtest/gtest.h"
+#include "main/fails.h"
 #include "session/job.h"
 
 namespace sluice::session_test {
@@ -13,10 +13,7 @@ constexpr int kSize = 4;
 
 std::unique_ptr<Session> Open(Rank& self, bool direct) {
   self.direct = direct;
-  SessionOptions options;
-  options.bucket_bytes = 64 << 10;
-  options.budget_buckets = 1;
-  return OpenSession(self, options);
+  return OpenSession(self, {.bucket_bytes = 64 << 10, .budget_buckets = 1});
 }
 
 // One f64 tensor by rows, then by columns, of which each rank writes and checks its part.
@@ -70,17 +67,14 @@ TEST(SharedMemoryTest, HoldsTensorsWithAndWithoutDirectCopies) {
     RunRanks(kSize, [direct](Rank& self) {
       const auto session = Open(self, direct);
       ASSERT_NE(session, nullptr);
-      const auto transfer = session->Compile(SharedTensors::Spec());
-      ASSERT_TRUE(transfer.ok()) << transfer.status();
+      const auto transfer = session->Compile(SharedTensors::Spec()).value();
       // Memory of earlier rounds is given back, and its numbers are used again.
       for (int round = 0; round < 5; ++round) {
         SharedTensors tensors(session.get(), self.rank);
         for (const double base : {0.5, 7.5}) {
           tensors.Fill(base);
-          const auto run = session->Start(*transfer, {tensors.src()}, {tensors.dst()});
-          ASSERT_TRUE(run.ok()) << run.status();
-          const absl::Status status = run->Wait();
-          ASSERT_TRUE(status.ok()) << status;
+          const auto run = session->Start(transfer, {tensors.src()}, {tensors.dst()}).value();
+          ASSERT_EQ(run.Wait(), absl::OkStatus());
           EXPECT_EQ(tensors.CountWrong(base), 0) << "direct " << direct << " round " << round;
         }
       }
@@ -94,15 +88,13 @@ TEST(SharedMemoryTest, EachRankGetsWhatItAsksFor) {
     RunRanks(kSize, [direct](Rank& self) {
       const auto session = Open(self, direct);
       ASSERT_NE(session, nullptr);
-      const auto none = session->AllocateShared(0);
-      ASSERT_TRUE(none.ok()) << none.status();
-      EXPECT_EQ(*none, nullptr);
+      const auto none = session->AllocateShared(0).value();
+      EXPECT_EQ(none, nullptr);
       const int64_t bytes = self.rank * 5000;
-      const auto some = session->AllocateShared(bytes);
-      ASSERT_TRUE(some.ok()) << some.status();
-      ASSERT_EQ(*some == nullptr, bytes == 0);
-      for (int64_t i = 0; i < bytes; ++i) EXPECT_EQ(some->get()[i], std::byte{0});
-      EXPECT_EQ(reinterpret_cast<uintptr_t>(some->get()) % 4096, 0u);
+      const auto some = session->AllocateShared(bytes).value();
+      ASSERT_EQ(some == nullptr, bytes == 0);
+      for (int64_t i = 0; i < bytes; ++i) EXPECT_EQ(some.get()[i], std::byte{0});
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(some.get()) % 4096, 0u);
       EXPECT_TRUE(session->Close().ok());
     });
   }
@@ -114,15 +106,13 @@ TEST(SharedMemoryTest, WhatOneRankCannotHaveNobodyGets) {
       const auto session = Open(self, direct);
       ASSERT_NE(session, nullptr);
       const auto negative = session->AllocateShared(self.rank == 1 ? -5 : 4096).status();
-      EXPECT_EQ(negative.code(), absl::StatusCode::kInvalidArgument) << negative;
-      EXPECT_NE(negative.message().find("-5 bytes"), std::string::npos) << negative;
+      EXPECT_THAT(negative, Fails(absl::StatusCode::kInvalidArgument, "-5 bytes"));
       const auto huge = session->AllocateShared(self.rank == 2 ? int64_t{1} << 60 : 4096).status();
       EXPECT_EQ(huge.code(), absl::StatusCode::kResourceExhausted) << huge;
       // The kernel maps this much, but no machine can fill it.
       const auto large = session->AllocateShared(self.rank == 2 ? int64_t{1} << 46 : 0).status();
-      EXPECT_EQ(large.code(), absl::StatusCode::kResourceExhausted) << large;
-      EXPECT_NE(large.message().find("ask to share 70368744177664 bytes"), std::string::npos)
-          << large;
+      EXPECT_THAT(large,
+                  Fails(absl::StatusCode::kResourceExhausted, "ask to share 70368744177664 bytes"));
       // Together more than any number.
       const auto most = session->AllocateShared(INT64_MAX).status();
       EXPECT_EQ(most.code(), absl::StatusCode::kResourceExhausted) << most;

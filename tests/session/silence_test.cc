@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "main/fails.h"
 #include "session/job.h"
 #include "transport/deadline.h"
 
@@ -11,7 +11,6 @@ namespace sluice::session_test {
 namespace {
 
 using absl::StatusCode;
-using testing::AnyOf;
 using testing::HasSubstr;
 
 constexpr int kSize = 4;
@@ -20,15 +19,7 @@ constexpr int kSilent = 2;
 constexpr absl::Duration kTimeout = absl::Seconds(2);
 
 SessionOptions Impatient(absl::Duration timeout) {
-  SessionOptions options;
-  options.bucket_bytes = 1024;
-  options.timeout = timeout;
-  return options;
-}
-
-void ExpectNamed(const absl::Status& status, const std::string& text) {
-  EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+  return {.bucket_bytes = 1024, .timeout = timeout};
 }
 
 TEST(SilenceTest, ARankThatNeverCreates) {
@@ -36,23 +27,25 @@ TEST(SilenceTest, ARankThatNeverCreates) {
     self.meet();  // all threads run
     if (self.rank == kSilent) return;
     const auto session = Session::Create(std::move(self.fabric), Impatient(kTimeout));
-    ExpectNamed(session.status(), "rank 2 did not call Create within 2s");
+    EXPECT_THAT(session.status(),
+                Fails(StatusCode::kDeadlineExceeded, "rank 2 did not call Create within 2s"));
   });
 }
 
 TEST(SilenceTest, ARankThatNeverCompiles) {
   RunRanks(kSize, [](Rank& self) {
     const auto session = OpenSession(self, Impatient(kTimeout));
-    ASSERT_NE(session, nullptr);
     if (self.rank != kSilent) {
       const absl::Status status = session->Compile(Ring(kSize, 1)).status();
-      ExpectNamed(status, "rank 2 did not call Compile within 2s");
+      EXPECT_THAT(status,
+                  Fails(StatusCode::kDeadlineExceeded, "rank 2 did not call Compile within 2s"));
       EXPECT_EQ(session->Poll(), status) << "poisoned";
       EXPECT_TRUE(session->Close().ok()) << "nothing is under way";
     }
     self.meet();
     if (self.rank == kSilent) {
-      ExpectNamed(session->Poll(), "rank 2 did not call Compile");
+      EXPECT_THAT(session->Poll(),
+                  Fails(StatusCode::kDeadlineExceeded, "rank 2 did not call Compile"));
     }
   });
 }
@@ -60,14 +53,12 @@ TEST(SilenceTest, ARankThatNeverCompiles) {
 TEST(SilenceTest, ARankThatNeverStarts) {
   RunRanks(kSize, [](Rank& self) {
     const auto session = OpenSession(self, Impatient(kTimeout));
-    ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), Ring(kSize, 1));
-    ASSERT_NE(bound.transfer, nullptr);
     bound.memory.Prepare(1);
     if (self.rank != kSilent) {
       const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
       ASSERT_TRUE(run.ok());
-      ExpectNamed(run->Wait(), "rank 2 did not call Start");
+      EXPECT_THAT(run->Wait(), Fails(StatusCode::kDeadlineExceeded, "rank 2 did not call Start"));
       EXPECT_TRUE(session->Close().ok());
     }
     self.meet();
@@ -78,29 +69,26 @@ TEST(SilenceTest, ARankThatNeverStarts) {
 TEST(SilenceTest, ARankThatStartsAndNeverPolls) {
   RunRanks(kSize, [](Rank& self) {
     const auto session = OpenSession(self, Impatient(kTimeout));
-    ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), AllToAll(kSize, 8192));
-    ASSERT_NE(bound.transfer, nullptr);
     RunOnce(session.get(), &bound, 1);
-    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
-    ASSERT_TRUE(run.ok());
+    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst()).value();
     if (self.rank != kSilent) {
-      const absl::Status status = run->Wait();
-      ExpectNamed(status, "saw no progress for 2s");
+      const absl::Status status = run.Wait();
+      EXPECT_THAT(status, Fails(StatusCode::kDeadlineExceeded, "saw no progress for 2s"));
       // The oldest bucket, its stage and its ends: one of them is the silent rank.
       EXPECT_THAT(std::string(status.message()), HasSubstr("run 2 window 0 round"));
       EXPECT_THAT(std::string(status.message()), HasSubstr("moving"));
       EXPECT_THAT(std::string(status.message()),
-                  AnyOf(HasSubstr("rank 2 -> "), HasSubstr(" -> 2")));
+                  testing::AnyOf(HasSubstr("rank 2 -> "), HasSubstr(" -> 2")));
       EXPECT_THAT(std::string(status.message()),
-                  AnyOf(HasSubstr("rank 2 has not answered"),
-                        HasSubstr("held up by rank 2, which does not answer")));
-      EXPECT_TRUE(run->IsDone()) << "waiting would be in vain";
+                  testing::AnyOf(HasSubstr("rank 2 has not answered"),
+                                 HasSubstr("held up by rank 2, which does not answer")));
+      EXPECT_TRUE(run.IsDone()) << "waiting would be in vain";
       EXPECT_FALSE(session->Poll().ok());
     }
     self.meet();
     if (self.rank == kSilent) {
-      ExpectNamed(run->Wait(), "saw no progress for 2s");
+      EXPECT_THAT(run.Wait(), Fails(StatusCode::kDeadlineExceeded, "saw no progress for 2s"));
     }
     // Sessions end, and memory goes, with operations under way.
   });
@@ -109,29 +97,26 @@ TEST(SilenceTest, ARankThatStartsAndNeverPolls) {
 TEST(SilenceTest, RanksThatHadFinishedLearnOfItToo) {
   RunRanks(kSize, [](Rank& self) {
     const auto session = OpenSession(self, Impatient(kTimeout));
-    ASSERT_NE(session, nullptr);
     // Rank 0 to rank 1 only: ranks 2 and 3 have nothing to do.
     TransferSpec spec = Ring(kSize, 8);
     spec.tensors[0].src = MakeLayout({1}, {0}, "R");
     spec.tensors[0].dst = MakeLayout({1}, {1}, "R");
     Bound bound = CompileBound(session.get(), spec);
-    ASSERT_NE(bound.transfer, nullptr);
     RunOnce(session.get(), &bound, 1);
-    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
-    ASSERT_TRUE(run.ok());
+    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst()).value();
     if (self.rank >= 2) {
-      EXPECT_TRUE(run->Wait().ok());
+      EXPECT_TRUE(run.Wait().ok());
     }
     if (self.rank == 0) {
-      ExpectNamed(run->Wait(), "rank 0 -> 1");
+      EXPECT_THAT(run.Wait(), Fails(StatusCode::kDeadlineExceeded, "rank 0 -> 1"));
     }
     self.meet();
     if (self.rank == 1) {
-      ExpectNamed(run->Wait(), "rank 0 failed");
+      EXPECT_THAT(run.Wait(), Fails(StatusCode::kDeadlineExceeded, "rank 0 failed"));
     }
     if (self.rank >= 2) {
-      ExpectNamed(session->Poll(), "rank 0 failed");
-      EXPECT_TRUE(run->Wait().ok()) << "it was done here";
+      EXPECT_THAT(session->Poll(), Fails(StatusCode::kDeadlineExceeded, "rank 0 failed"));
+      EXPECT_TRUE(run.Wait().ok()) << "it was done here";
       EXPECT_TRUE(session->Close().ok());
     }
   });
@@ -140,11 +125,9 @@ TEST(SilenceTest, RanksThatHadFinishedLearnOfItToo) {
 TEST(SilenceTest, RanksThatRunDifferentTransfersAreTold) {
   RunRanks(2, [](Rank& self) {
     const auto session = OpenSession(self, Impatient(absl::Seconds(24)));
-    ASSERT_NE(session, nullptr);
     std::vector<Bound> bounds;
     for (int i = 0; i < 2; ++i) {
       bounds.push_back(CompileBound(session.get(), Ring(2, 8)));
-      ASSERT_NE(bounds.back().transfer, nullptr);
       RunOnce(session.get(), &bounds.back(), 1);
     }
     Bound& mine = bounds[static_cast<size_t>(self.rank)];
@@ -153,9 +136,8 @@ TEST(SilenceTest, RanksThatRunDifferentTransfersAreTold) {
     absl::Status status = run.status();
     if (run.ok()) status = run->Wait();
     // Long before the timeout: no rank has been without progress for so long.
-    EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition) << status;
-    EXPECT_THAT(std::string(status.message()),
-                HasSubstr("run 3 is transfer 0 on rank 0 and transfer 1 on rank 1"));
+    EXPECT_THAT(status, Fails(StatusCode::kFailedPrecondition,
+                              "run 3 is transfer 0 on rank 0 and transfer 1 on rank 1"));
     EXPECT_TRUE(mine.memory.Untouched(2)) << "data of another transfer";
     self.meet();
   });
@@ -170,7 +152,6 @@ TEST(SilenceTest, RanksThatWaitForOthersThatMoveHaveNotSeenAStall) {
     SessionOptions options = Impatient(kTimeout);
     options.budget_buckets = 1;
     const auto session = OpenSession(self, options);
-    ASSERT_NE(session, nullptr);
     const auto compile = [&session](int src, int dst) {
       TransferSpec spec = Ring(kSize, 8);
       spec.tensors[0].src = MakeLayout({1}, {src}, "R");
@@ -182,17 +163,15 @@ TEST(SilenceTest, RanksThatWaitForOthersThatMoveHaveNotSeenAStall) {
     bounds.push_back(compile(1, 2));
     bounds.push_back(compile(2, 3));
     for (Bound& bound : bounds) {
-      ASSERT_NE(bound.transfer, nullptr);
       RunOnce(session.get(), &bound, 1);
       bound.memory.Prepare(2);
     }
     std::vector<sluice::Run> runs;
     for (Bound& bound : bounds) {
-      StartOptions start;
-      start.late_destinations = self.rank == 0;
-      const auto run =
-          self.rank == 0 ? session->Start(bound.transfer, bound.memory.src(), {TensorView()}, start)
-                         : session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
+      const auto run = self.rank == 0
+                           ? session->Start(bound.transfer, bound.memory.src(), {TensorView()},
+                                            {.late_destinations = self.rank == 0})
+                           : session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
       ASSERT_TRUE(run.ok()) << run.status();
       runs.push_back(*run);
     }
@@ -202,8 +181,7 @@ TEST(SilenceTest, RanksThatWaitForOthersThatMoveHaveNotSeenAStall) {
       ASSERT_TRUE(runs[i].Supply(0, bounds[i].memory.dst()[0]).ok());
     }
     for (size_t i = runs.size(); i-- > 0;) {
-      const absl::Status status = runs[i].Wait();
-      ASSERT_TRUE(status.ok()) << status;
+      ASSERT_EQ(runs[i].Wait(), absl::OkStatus());
       EXPECT_EQ(bounds[i].memory.Check(2), "");
     }
   });
@@ -212,14 +190,11 @@ TEST(SilenceTest, RanksThatWaitForOthersThatMoveHaveNotSeenAStall) {
 TEST(SilenceTest, ACallerThatStaysAwayHasNotSeenAStall) {
   RunRanks(2, [](Rank& self) {
     const auto session = OpenSession(self, Impatient(kTimeout));
-    ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), Ring(2, 8));
-    ASSERT_NE(bound.transfer, nullptr);
     RunOnce(session.get(), &bound, 1);
     bound.memory.Prepare(2);
     if (self.rank == 1) self.meet();
-    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
-    ASSERT_TRUE(run.ok());
+    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst()).value();
     if (self.rank == 0) {
       for (int i = 0; i < 100; ++i) ASSERT_TRUE(session->Poll().ok());
       // Computes for longer than the timeout, and looks again before the other rank has started.
@@ -228,7 +203,7 @@ TEST(SilenceTest, ACallerThatStaysAwayHasNotSeenAStall) {
       EXPECT_TRUE(session->Poll().ok());
       self.meet();
     }
-    EXPECT_TRUE(run->Wait().ok());
+    EXPECT_TRUE(run.Wait().ok());
     EXPECT_EQ(bound.memory.Check(2), "");
   });
 }

@@ -2,7 +2,6 @@
 #include <cstdint>
 #include <map>
 #include <set>
-#include <vector>
 
 #include "gtest/gtest.h"
 #include "session/job.h"
@@ -13,11 +12,7 @@ namespace sluice::session_test {
 namespace {
 
 SessionOptions Traced(int64_t events) {
-  SessionOptions options;
-  options.bucket_bytes = 1024;
-  options.budget_buckets = 4;
-  options.trace_events = events;
-  return options;
+  return {.bucket_bytes = 1024, .budget_buckets = 4, .trace_events = events};
 }
 
 using Stages = std::map<TraceKind, TraceEvent>;
@@ -72,20 +67,16 @@ TransferSpec Mixed(int size) {
 }
 
 TEST(StageTraceTest, EveryStageOfEveryBucketIsThereOnce) {
-  RunRanks(3, [](Rank& self) {
-    const auto session = OpenSession(self, Traced(1 << 16));
-    ASSERT_NE(session, nullptr);
-    Bound bound = CompileBound(session.get(), Mixed(3));
-    ASSERT_NE(bound.transfer, nullptr);
+  RunSessions(3, Traced(1 << 16), [](Rank& self, Session* session) {
+    Bound bound = CompileBound(session, Mixed(3));
     TraceLog* const log = session->trace();
     ASSERT_NE(log, nullptr);
-    for (uint64_t round = 1; round <= 3; ++round) RunOnce(session.get(), &bound, round);
+    for (uint64_t round = 1; round <= 3; ++round) RunOnce(session, &bound, round);
     EXPECT_EQ(log->rank(), self.rank);
     EXPECT_EQ(log->dropped(), 0);
-    const auto content = DecodeTrace(log->Serialize());
-    ASSERT_TRUE(content.ok()) << content.status();
-    EXPECT_EQ(static_cast<int64_t>(content->events.size()), log->size());
-    const std::map<BucketId, Stages> stages = StagesOf(*content);
+    const auto content = DecodeTrace(log->Serialize()).value();
+    EXPECT_EQ(static_cast<int64_t>(content.events.size()), log->size());
+    const std::map<BucketId, Stages> stages = StagesOf(content);
     EXPECT_EQ(static_cast<int64_t>(stages.size()), 3 * bound.transfer->stats().buckets);
     std::set<uint64_t> runs;
     std::set<TraceKind> kinds;
@@ -96,17 +87,14 @@ TEST(StageTraceTest, EveryStageOfEveryBucketIsThereOnce) {
     }
     EXPECT_EQ(runs, (std::set<uint64_t>{1, 2, 3}));
     EXPECT_EQ(kinds.size(), 3u);
-    ExpectSamples(*content);
-    EXPECT_TRUE(session->Close().ok());
+    ExpectSamples(content);
   });
 }
 
 TEST(StageTraceTest, WhatFindsNoRoomIsCounted) {
   RunRanks(2, [](Rank& self) {
     const auto session = OpenSession(self, Traced(self.rank == 0 ? 10 : 1));
-    ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), AllToAll(2, 8192));
-    ASSERT_NE(bound.transfer, nullptr);
     RunOnce(session.get(), &bound, 1);
     TraceLog* const log = session->trace();
     ASSERT_NE(log, nullptr);
@@ -126,9 +114,7 @@ TEST(StageTraceTest, WhatFindsNoRoomIsCounted) {
 TEST(StageTraceTest, ThereIsNoneUnlessAskedFor) {
   RunRanks(2, [](Rank& self) {
     const auto session = OpenSession(self, Traced(self.rank == 0 ? 0 : 100));
-    ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), AllToAll(2, 1024));
-    ASSERT_NE(bound.transfer, nullptr);
     RunOnce(session.get(), &bound, 1);
     EXPECT_EQ(session->trace() == nullptr, self.rank == 0);
     EXPECT_TRUE(session->Close().ok());

@@ -24,7 +24,6 @@
 #include "device/device_contract.h"
 #include "device/strided_copy.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "sluice/tensor.h"
 #include "storage/file/bus_guard.h"
 #include "tensor/stretch.h"
@@ -77,14 +76,10 @@ struct Matrix {
 
 // Carries out `copies` as one batch.
 void Carry(Device* device, const std::vector<StridedCopy>& copies) {
-  CopyBatch batch;
-  batch.copies = copies;
-  batch.cookie = 17;
-  ASSERT_TRUE(device->Start(batch).ok());
+  ASSERT_TRUE(device->Start({.copies = copies, .cookie = 17}).ok());
   uint64_t cookie = 0;
-  const absl::StatusOr<int> ended = device->Poll(absl::MakeSpan(&cookie, 1));
-  ASSERT_TRUE(ended.ok());
-  EXPECT_EQ(*ended, 1);
+  const auto ended = device->Poll(absl::MakeSpan(&cookie, 1)).value();
+  EXPECT_EQ(ended, 1);
   EXPECT_EQ(cookie, 17U);
 }
 
@@ -170,8 +165,7 @@ TEST(TeamDeviceTest, RefusesABatchThatItHasNoRoomForWithoutCopying) {
   for (int i = 0; i < Device::kMaxOutstanding; ++i) ASSERT_TRUE(device->Start({}).ok());
   Matrix large(1024, 1024, 1024, 1);
   const std::vector<uint32_t> before = large.dst;
-  CopyBatch batch;
-  batch.copies = absl::MakeConstSpan(&large.copy, 1);
+  const CopyBatch batch = {.copies = absl::MakeConstSpan(&large.copy, 1)};
   EXPECT_EQ(device->Start(batch).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(large.dst, before);
 }

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "main/fails.h"
 #include "session/planned.h"
 
 namespace sluice {
@@ -18,20 +18,11 @@ namespace {
 using session_test::FromZeroToOne;
 using session_test::PlanFor;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsEmpty;
 
-StartOptions Late() {
-  StartOptions options;
-  options.late_destinations = true;
-  return options;
-}
+StartOptions Late() { return {.late_destinations = true}; }
 
-StartOptions WithEvents() {
-  StartOptions options;
-  options.events = true;
-  return options;
-}
+StartOptions WithEvents() { return {.events = true}; }
 
 // Rank 1's run of "a" in window 0, of two buckets, and "b" in window 1, of one.
 class TransferRunTest : public testing::Test {
@@ -85,11 +76,10 @@ TEST_F(TransferRunTest, BadViewsAreNamedAndChangeNothing) {
   run_.Reset(7, {});
   ASSERT_TRUE(Bind(a_.data(), b_.data()).ok());
   const absl::Status shape = Bind(a_.data(), nullptr);
-  EXPECT_TRUE(absl::IsInvalidArgument(shape)) << shape;
-  EXPECT_THAT(std::string(shape.message()), HasSubstr("destination of tensor 1 'b': "));
+  EXPECT_THAT(shape, Fails(absl::StatusCode::kInvalidArgument, "destination of tensor 1 'b': "));
   const absl::Status count = run_.Bind(Sources(), {A(a_.data())});
   EXPECT_THAT(std::string(count.message()),
-              HasSubstr("has 2 tensors, but 2 source and 1 destination views"));
+              testing::HasSubstr("has 2 tensors, but 2 source and 1 destination views"));
   EXPECT_TRUE(absl::IsInvalidArgument(Bind(a_.data(), a_.data() + 16)));
   EXPECT_EQ(run_.dst()[0].base, reinterpret_cast<std::byte*>(a_.data()));
   EXPECT_EQ(run_.dst()[1].base, reinterpret_cast<std::byte*>(b_.data()));
@@ -148,15 +138,13 @@ TEST_F(TransferRunTest, MemoryIsSuppliedOnceAndForOneTensor) {
   EXPECT_TRUE(absl::IsInvalidArgument(run_.Supply(-1, A(a_.data()))));
   EXPECT_TRUE(absl::IsInvalidArgument(run_.Supply(0, B(b_.data()))));
   ASSERT_TRUE(run_.Supply(0, A(a_.data())).ok());
-  const absl::Status again = run_.Supply(0, A(a_.data()));
-  EXPECT_TRUE(absl::IsFailedPrecondition(again)) << again;
-  EXPECT_THAT(std::string(again.message()), HasSubstr("'a' of run 7 has had its memory"));
+  EXPECT_THAT(run_.Supply(0, A(a_.data())),
+              Fails(absl::StatusCode::kFailedPrecondition, "'a' of run 7 has had its memory"));
   EXPECT_TRUE(absl::IsInvalidArgument(run_.Supply(1, B(a_.data() + 16))));  // a's, too
   EXPECT_TRUE(run_.Supply(1, B(b_.data())).ok());  // before it was asked for
   Start({});
   const absl::Status early = run_.Supply(0, A(a_.data()));
-  EXPECT_TRUE(absl::IsFailedPrecondition(early)) << early;
-  EXPECT_THAT(std::string(early.message()), HasSubstr("waits for no memory"));
+  EXPECT_THAT(early, Fails(absl::StatusCode::kFailedPrecondition, "waits for no memory"));
 }
 
 TEST_F(TransferRunTest, AFrozenRunIsFedUpToItsCut) {

@@ -6,15 +6,13 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "main/fails.h"
 #include "oracle/random_layout.h"
 #include "oracle/sampled.h"
 #include "session/base/memory_uses.h"
 
 namespace sluice {
 namespace {
-
-using testing::HasSubstr;
 
 // All bytes that a view names, with repetitions counted.
 struct Bytes {
@@ -153,9 +151,9 @@ TEST(CheckAliasingTest, DestinationsShareWithNobody) {
   EXPECT_TRUE(CheckAliasing({{q, k}}, {{other, BoundView()}}, names).ok());
   EXPECT_TRUE(CheckAliasing({{q, q}}, {{other, k}}, names).ok()) << "sources may share";
   const absl::Status in_place = CheckAliasing({{q, other}}, {{k, q}}, names);
-  EXPECT_EQ(in_place.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(in_place.message()), HasSubstr("source of tensor 0 'q'"));
-  EXPECT_THAT(std::string(in_place.message()), HasSubstr("destination of tensor 1 'k'"));
+  EXPECT_THAT(in_place, Fails(absl::StatusCode::kInvalidArgument,
+                              testing::AllOf(testing::HasSubstr("source of tensor 0 'q'"),
+                                             testing::HasSubstr("destination of tensor 1 'k'"))));
   EXPECT_FALSE(CheckAliasing({{BoundView(), BoundView()}}, {{q, q}}, names).ok());
 }
 
@@ -190,9 +188,7 @@ class BindViewTest : public testing::Test {
     return BindView(view_, need_, MemoryRules(), writable, &bound_);
   }
   void ExpectRefused(const std::string& text, bool writable = false) {
-    const absl::Status status = Bind(writable);
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+    EXPECT_THAT(Bind(writable), Fails(absl::StatusCode::kInvalidArgument, text));
   }
   TensorView view_ = DenseView(Arena().data(), {3, 4}, DType::kF32);
   ViewNeed need_ = {{3, 4}, DType::kF32};

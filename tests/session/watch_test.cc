@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "transport/loopback/loopback.h"
 
 namespace sluice {
@@ -45,6 +44,8 @@ BucketId Bucket(uint64_t run, uint64_t src, uint64_t dst) {
   return BucketId(fields);
 }
 
+const BucketQuestion kQuestion = {Bucket(3, 0, 1), 2, 0};
+
 // Ranks in one thread, with a clock that a test turns.
 class WatchTest : public testing::Test {
  protected:
@@ -70,13 +71,19 @@ class WatchTest : public testing::Test {
   void Ask(int rank, const BucketQuestion& question, const std::vector<int>& members) {
     watch(rank).Ask(question, members, now_ns_);
   }
+  // Rank 1 answers, and rank 0 hears of it.
+  void AnswerAndHear() {
+    for (const int rank : {1, 0}) EXPECT_TRUE(Poll(rank).ok());
+  }
+  void AskAndHear(const std::vector<int>& members) {
+    Ask(0, kQuestion, members);
+    AnswerAndHear();
+  }
   std::string Describe(int rank) { return watch(rank).Describe(now_ns_).text(); }
 
   std::deque<RankEnd> ranks_;  // stay where they are
   int64_t now_ns_ = 1000;
 };
-
-const BucketQuestion kQuestion = {Bucket(3, 0, 1), 2, 0};
 
 TEST_F(WatchTest, TheFirstAlarmReachesAllAndStays) {
   Open(4);
@@ -178,9 +185,7 @@ TEST_F(WatchTest, EveryStateHasItsWords) {
     ranks_.clear();
     Open(2);
     witness(1).report = words.report;
-    Ask(0, kQuestion, {0, 1});
-    EXPECT_TRUE(Poll(1).ok());
-    EXPECT_TRUE(Poll(0).ok());
+    AskAndHear({0, 1});
     EXPECT_EQ(Describe(0), "rank 1 " + words.text);
   }
 }
@@ -188,9 +193,7 @@ TEST_F(WatchTest, EveryStateHasItsWords) {
 TEST_F(WatchTest, ARankWithoutAWitnessSaysThatItIsThere) {
   Open(2);
   watch(1).set_witness(nullptr);
-  Ask(0, kQuestion, {1});
-  EXPECT_TRUE(Poll(1).ok());
-  EXPECT_TRUE(Poll(0).ok());
+  AskAndHear({1});
   EXPECT_EQ(Describe(0), "rank 1 answers, but does not know of it");
 }
 
@@ -198,26 +201,20 @@ TEST_F(WatchTest, LongTensorNamesAreCut) {
   Open(2);
   witness(1).report.state = BucketState::kWaitsForMemory;
   witness(1).report.tensor = std::string(kMaxTensorNameBytes + 100, 'n');
-  Ask(0, kQuestion, {1});
-  EXPECT_TRUE(Poll(1).ok());
-  EXPECT_TRUE(Poll(0).ok());
+  AskAndHear({1});
   EXPECT_THAT(Describe(0), EndsWith("tensor '" + std::string(kMaxTensorNameBytes, 'n') + "'"));
 }
 
 TEST_F(WatchTest, AMemberIsAskedAgainForItsNewState) {
   Open(2);
-  Ask(0, kQuestion, {1});
-  EXPECT_TRUE(Poll(1).ok());
-  EXPECT_TRUE(Poll(0).ok());
+  AskAndHear({1});
   witness(1).report.state = BucketState::kNotFed;
   now_ns_ += 24;
   Ask(0, kQuestion, {1});
   EXPECT_TRUE(Poll(1).ok());
   EXPECT_EQ(witness(1).asked.size(), 1u) << "too early";
   ++now_ns_;
-  Ask(0, kQuestion, {1});
-  EXPECT_TRUE(Poll(1).ok());
-  EXPECT_TRUE(Poll(0).ok());
+  AskAndHear({1});
   EXPECT_EQ(Describe(0), "rank 1 has not come to it");
 }
 
@@ -236,8 +233,7 @@ TEST_F(WatchTest, AMemberThatDoesNotAnswerGetsOneQuestion) {
   EXPECT_TRUE(Poll(0).ok());
   EXPECT_EQ(Describe(0), "rank 1 has not answered");
   Ask(0, {Bucket(3, 0, 9), 2, 0}, {1});
-  EXPECT_TRUE(Poll(1).ok());
-  EXPECT_TRUE(Poll(0).ok());
+  AnswerAndHear();
   EXPECT_EQ(Describe(0), "rank 1 answers, but does not know of it");
 }
 
@@ -276,9 +272,7 @@ TEST_F(WatchTest, AlarmsThatFindNoRoomComeLater) {
 TEST_F(WatchTest, AMemberThatFallsSilentIsNotTakenForItsLastAnswer) {
   Open(2);
   witness(1).report.state = BucketState::kNotFed;
-  Ask(0, kQuestion, {1});
-  EXPECT_TRUE(Poll(1).ok());
-  EXPECT_TRUE(Poll(0).ok());
+  AskAndHear({1});
   now_ns_ += 100;
   Ask(0, kQuestion, {1});
   EXPECT_EQ(Describe(0), "rank 1 has not come to it") << "it may answer yet";
@@ -295,9 +289,7 @@ TEST_F(WatchTest, ASilentRankIsNamedToThoseThatWaitForItInvisibly) {
   now_ns_ += 100;
   witness(1).report.state = BucketState::kWaitsForBudget;
   witness(1).report.oldest = held;
-  Ask(0, kQuestion, {0, 1});
-  EXPECT_TRUE(Poll(1).ok());
-  EXPECT_TRUE(Poll(0).ok());
+  AskAndHear({0, 1});
   EXPECT_THAT(Describe(0),
               AllOf(HasSubstr("rank 1 has not admitted it: it waits for the budget"),
                     HasSubstr("its oldest bucket is run 3 window 0 round 0 phase 0, rank 2 -> 1"),
@@ -313,9 +305,7 @@ TEST_F(WatchTest, ASilentMemberOfTheSameBucketIsNamedToo) {
   witness(1).report.oldest = kQuestion.id;
   EXPECT_TRUE(Poll(0).ok());
   EXPECT_TRUE(Poll(1).ok());
-  Ask(0, kQuestion, {1});
-  EXPECT_TRUE(Poll(1).ok());
-  EXPECT_TRUE(Poll(0).ok());
+  AskAndHear({1});
   EXPECT_EQ(Describe(0), "rank 1 has it in stage moving, held up by rank 2, which does not answer");
 }
 
@@ -357,9 +347,7 @@ TEST_F(WatchTest, AMemberThatGetsOnIsHeardOf) {
   for (const int64_t moves : {7, 7, 9, 9, 12}) {
     const bool is_more = moves > witness(1).report.moves && witness(1).report.moves > 0;
     witness(1).report.moves = moves;
-    Ask(0, kQuestion, {1});
-    EXPECT_TRUE(Poll(1).ok());
-    EXPECT_TRUE(Poll(0).ok());
+    AskAndHear({1});
     EXPECT_EQ(watch(0).TakeMoves(), is_more) << moves;
     EXPECT_FALSE(watch(0).TakeMoves()) << "told once";
     now_ns_ += 100;
@@ -405,9 +393,7 @@ TEST_F(WatchTest, AMemberThatIsLateSaysSoOnceForEachQuestion) {
   Open(2);
   for (const bool is_late : {true, true, false, true, false}) {
     witness(1).report.is_late = is_late;
-    Ask(0, kQuestion, {1});
-    EXPECT_TRUE(Poll(1).ok());
-    EXPECT_TRUE(Poll(0).ok());
+    AskAndHear({1});
     EXPECT_EQ(watch(0).TakeLateness(now_ns_), is_late);
     EXPECT_FALSE(watch(0).TakeLateness(now_ns_)) << "told once";
     now_ns_ += 100;
@@ -510,9 +496,7 @@ TEST_F(WatchTest, DifferentTransfersOfOneRunAreAnErrorAtOnceOnBoth) {
 TEST_F(WatchTest, ProgressForgetsTheAnswers) {
   Open(2);
   EXPECT_EQ(Describe(0), "");
-  Ask(0, kQuestion, {1});
-  EXPECT_TRUE(Poll(1).ok());
-  EXPECT_TRUE(Poll(0).ok());
+  AskAndHear({1});
   watch(0).StopAsking();
   EXPECT_EQ(Describe(0), "");
   // The same bucket again is a question of its own.
