@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "sluice/stream.h"
 #include "stream/shard_dir.h"
 #include "stream/take_all.h"
@@ -18,7 +17,6 @@ namespace {
 using stream_test::Every;
 using stream_test::ShardDir;
 using stream_test::TakeAll;
-using testing::HasSubstr;
 
 StreamOptions Blocks(const ShardDir& dir, int64_t block) {
   StreamOptions options = dir.Options();

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
-#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
@@ -73,33 +72,29 @@ Full WhenFull(int ranks, const StreamOptions& options,
   Full full;
   std::atomic<int> filled = 0;
   session_test::RunRanks(ranks, [&](Rank& self) {
-    absl::StatusOr<std::unique_ptr<Session>> session =
-        Session::Create(std::move(self.fabric), SessionOptions());
-    ASSERT_TRUE(session.ok()) << session.status();
+    auto session = Session::Create(std::move(self.fabric), SessionOptions()).value();
     self.meet();
     const int64_t before = HeapBytes();
     self.meet();
-    absl::StatusOr<std::unique_ptr<Stream>> stream = OpenStream(session->get(), options);
-    ASSERT_TRUE(stream.ok()) << stream.status();
-    absl::StatusOr<Lease> lease = (*stream)->Next();
-    ASSERT_TRUE(lease.ok()) << lease.status();
+    auto stream = OpenStream(session.get(), options).value();
+    auto lease = stream->Next().value();
     bool is_full = false;
     while (filled < ranks) {
-      ASSERT_TRUE((*session)->Poll().ok());
-      if (is_full || !until((*stream)->stats())) continue;
+      ASSERT_TRUE(session->Poll().ok());
+      if (is_full || !until(stream->stats())) continue;
       is_full = true;
       ++filled;
     }
     self.meet();
     if (self.rank == 0) {
-      const StreamStats stats = (*stream)->stats();
+      const StreamStats stats = stream->stats();
       full = {HeapBytes() - before, stats.slots_max, stats.slot_bytes};
     }
     self.meet();
-    lease->Release();
-    stream->reset();
+    lease.Release();
+    stream.reset();
     self.meet();
-    EXPECT_TRUE((*session)->Close().ok());
+    EXPECT_TRUE(session->Close().ok());
   });
   return full;
 }

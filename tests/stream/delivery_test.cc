@@ -8,14 +8,12 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "session/stream/device_cells.h"
 
 namespace sluice {
 namespace {
 
 using testing::ElementsAre;
-using testing::IsEmpty;
 
 // Passes when a test says so.
 class TestFence final : public Fence {
@@ -36,10 +34,7 @@ class TestFence final : public Fence {
 };
 
 DeliveredItem Item(int64_t number, std::vector<int64_t> shape = {8}) {
-  DeliveredItem item;
-  item.item = number;
-  item.shape = std::move(shape);
-  return item;
+  return {.item = number, .shape = std::move(shape)};
 }
 
 class DeliveryTest : public testing::Test {
@@ -99,7 +94,7 @@ TEST_F(DeliveryTest, BuffersGoRoundInTheOrderInWhichTheyArePublished) {
   EXPECT_TRUE(lease.end());
   EXPECT_EQ(delivery->state(), Delivery::State::kNotReady);
   EXPECT_EQ(delivery->TakeFree(), second);
-  EXPECT_THAT(delivery->ItemsOf(second), IsEmpty());
+  EXPECT_THAT(delivery->ItemsOf(second), testing::IsEmpty());
 }
 
 TEST_F(DeliveryTest, WhatWasPublishedBeforeAGoodEndCounts) {

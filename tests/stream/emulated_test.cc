@@ -1,13 +1,10 @@
 // Streams into the memory of an emulated device: bytes, counts, traces, awaiting.
-#include <algorithm>
 #include <functional>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "session/world.h"
 #include "sluice/session.h"
 #include "sluice/stream.h"
@@ -22,9 +19,9 @@ namespace {
 using session_test::Rank;
 using session_test::RunRanks;
 using stream_test::Every;
+using stream_test::ForEachLease;
 using stream_test::ShardDir;
 using testing::HasSubstr;
-using testing::Not;
 
 // Runs `body` on each rank with a stream into an emulated device, and returns rank 0's trace.
 std::string WithEmulated(int ranks, const StreamOptions& options, double bytes_per_s,
@@ -35,18 +32,15 @@ std::string WithEmulated(int ranks, const StreamOptions& options, double bytes_p
     session_options.accelerator = MakeEmulatedAccelerator(bytes_per_s);
     session_options.trace_events = 100'000;
     session_options.progress_thread = progress_thread;
-    absl::StatusOr<std::unique_ptr<Session>> session =
-        Session::Create(std::move(self.fabric), session_options);
-    ASSERT_TRUE(session.ok()) << session.status();
+    auto session = Session::Create(std::move(self.fabric), session_options).value();
     StreamOptions emulated = options;
     emulated.buffers.device = kEmulatedDevice;
-    absl::StatusOr<std::unique_ptr<Stream>> stream = OpenStream(session->get(), emulated);
-    ASSERT_TRUE(stream.ok()) << stream.status();
-    body(stream->get());
+    auto stream = OpenStream(session.get(), emulated).value();
+    body(stream.get());
     self.meet();
-    stream->reset();
-    if (self.rank == 0) trace = ChromeTrace(*(*session)->trace());
-    EXPECT_TRUE((*session)->Close().ok());
+    stream.reset();
+    if (self.rank == 0) trace = ChromeTrace(*session->trace());
+    EXPECT_TRUE(session->Close().ok());
   });
   return trace;
 }
@@ -63,29 +57,25 @@ TEST(EmulatedStream, ItemsAreCopiedAsTheyAre) {
   const ShardDir dir(60, 20'000, 7);
   for (const char* scheme : {"buffered:", "file:", "mmap:"}) {
     for (const bool progress_thread : {false, true}) {
-      StreamOptions options = dir.Options();
-      options.source.uri = scheme + dir.path();
+      StreamOptions options = dir.Options(scheme);
       options.reads.piece_bytes = 8192;
       options.buffers.count = 3;
       options.buffers.batch_items = 2;
       const std::string trace = WithEmulated(2, options, 1e9, progress_thread, [&](Stream* stream) {
         std::vector<int64_t> items;
-        while (true) {
-          const absl::StatusOr<Lease> lease = stream->Next();
-          ASSERT_TRUE(lease.ok()) << lease.status();
-          if (lease->end()) break;
-          for (int64_t i = 0; i < lease->items(); ++i) {
-            ExpectItem(dir, *lease, i);
-            items.push_back(lease->item(i));
+        ForEachLease(stream, [&](const Lease& lease) {
+          for (int64_t i = 0; i < lease.items(); ++i) {
+            ExpectItem(dir, lease, i);
+            items.push_back(lease.item(i));
           }
-        }
+        });
         EXPECT_EQ(items, Every(0, 1, 60));
         const StreamStats stats = stream->stats();
         EXPECT_EQ(stats.bytes_copied, 60 * 20'000);
         EXPECT_GT(stats.busy, absl::ZeroDuration());
       });
       EXPECT_THAT(trace, HasSubstr("emulated device buffer 2"));
-      EXPECT_THAT(trace, Not(HasSubstr(", device buffer")));
+      EXPECT_THAT(trace, testing::Not(HasSubstr(", device buffer")));
       EXPECT_THAT(trace, HasSubstr("device_copy"));
     }
   }
@@ -98,11 +88,10 @@ TEST(EmulatedStream, AConsumerMayAwaitInAStream) {
   options.buffers.await_in_stream = true;
   WithEmulated(1, options, 50e6, false, [&](Stream* stream) {
     for (int64_t item = 0; item < 20; ++item) {
-      absl::StatusOr<Lease> lease = stream->Next();
-      ASSERT_TRUE(lease.ok()) << lease.status();
-      ASSERT_TRUE(lease->Await({}).ok());
-      ExpectItem(dir, *lease, 0);
-      EXPECT_TRUE(lease->Release({}).ok());
+      auto lease = stream->Next().value();
+      ASSERT_TRUE(lease.Await({}).ok());
+      ExpectItem(dir, lease, 0);
+      EXPECT_TRUE(lease.Release({}).ok());
     }
   });
 }
@@ -114,19 +103,14 @@ TEST(EmulatedStream, ATraceKeepsTheFirstEpochs) {
   options.order.epochs = 7;
   const auto take_all = [&](int64_t* left_out) {
     return [&dir, left_out](Stream* stream) {
-      while (true) {
-        const absl::StatusOr<Lease> lease = stream->Next();
-        ASSERT_TRUE(lease.ok()) << lease.status();
-        if (lease->end()) break;
-        ExpectItem(dir, *lease, 0);
-      }
+      ForEachLease(stream, [&](const Lease& lease) { ExpectItem(dir, lease, 0); });
       *left_out = stream->stats().trace_left_out;
     };
   };
   int64_t left_out = 0;
   const std::string first = WithEmulated(1, options, 0, false, take_all(&left_out));
   EXPECT_THAT(first, HasSubstr("\"epoch\":4"));
-  EXPECT_THAT(first, Not(HasSubstr("\"epoch\":5")));
+  EXPECT_THAT(first, testing::Not(HasSubstr("\"epoch\":5")));
   // A wait, a read, a copy, an item and a lease for each item, and the epochs themselves.
   EXPECT_EQ(left_out, 2 * (4 * 5 + 1));
   options.trace_epochs = 7;
@@ -137,13 +121,12 @@ TEST(EmulatedStream, ATraceKeepsTheFirstEpochs) {
 TEST(EmulatedStream, NeedsItsAccelerator) {
   const ShardDir dir(4, 1000, 4);
   RunRanks(1, [&](Rank& self) {
-    const auto session = Session::Create(std::move(self.fabric), SessionOptions());
-    ASSERT_TRUE(session.ok());
+    const auto session = Session::Create(std::move(self.fabric), SessionOptions()).value();
     StreamOptions options = dir.Options();
     options.buffers.device = kEmulatedDevice;
-    const absl::Status status = OpenStream(session->get(), options).status();
+    const absl::Status status = OpenStream(session.get(), options).status();
     EXPECT_THAT(std::string(status.message()), HasSubstr("without an accelerator"));
-    EXPECT_TRUE((*session)->Close().ok());
+    EXPECT_TRUE(session->Close().ok());
   });
 }
 

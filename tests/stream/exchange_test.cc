@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -14,7 +13,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "main/fails.h"
 #include "oracle/sampled.h"
 #include "session/world.h"
 #include "sluice/session.h"
@@ -38,14 +37,11 @@ TEST(ExchangeTest, EveryRankGetsAllAndEachByteIsReadOnce) {
     for (const bool progress_thread : {false, true}) {
       std::atomic<int64_t> bytes_read{0};
       std::atomic<int64_t> opens{0};
+      StreamOptions options = dir.Options();
+      options.reads.slots = 5;
+      options.reads.piece_bytes = 1'024;
       WithStreams(
-          ranks,
-          [&](int) {
-            StreamOptions options = dir.Options();
-            options.reads.slots = 5;
-            options.reads.piece_bytes = 1'024;
-            return options;
-          },
+          ranks, options,
           [&](int, Stream* stream) {
             EXPECT_EQ(TakeAll(stream, dir), Every(0, 1, 60));
             bytes_read += stream->stats().bytes_read;
@@ -61,17 +57,12 @@ TEST(ExchangeTest, EveryRankGetsAllAndEachByteIsReadOnce) {
 TEST(ExchangeTest, WithoutExchangeEachRankReadsAll) {
   const ShardDir dir(10, 1'000, 4);
   std::atomic<int64_t> bytes_read{0};
-  WithStreams(
-      3,
-      [&](int) {
-        StreamOptions options = dir.Options();
-        options.reads.exchange = false;
-        return options;
-      },
-      [&](int, Stream* stream) {
-        EXPECT_EQ(TakeAll(stream, dir), Every(0, 1, 10));
-        bytes_read += stream->stats().bytes_read;
-      });
+  StreamOptions options = dir.Options();
+  options.reads.exchange = false;
+  WithStreams(3, options, [&](int, Stream* stream) {
+    EXPECT_EQ(TakeAll(stream, dir), Every(0, 1, 10));
+    bytes_read += stream->stats().bytes_read;
+  });
   EXPECT_EQ(bytes_read, 3 * 10 * 1'000);
 }
 
@@ -93,19 +84,14 @@ TEST(ExchangeTest, ItemsOfOneTagStayInOrderBehindAFirstItemThatIsSlow) {
   constexpr int64_t kStep = 64;
   const ShardDir dir(kStep * 48, 128, kStep);
   for (int stream = 0; stream < oracle::Sampled(20); ++stream) {
-    WithStreams(
-        3,
-        [&](int) {
-          StreamOptions options = dir.Options();
-          options.selection = {stream, kStep, absl::nullopt};
-          options.reads.slots = 48;
-          return options;
-        },
-        [&](int rank, Stream* items) {
-          const int64_t late_ms = 15 + stream % 10;
-          if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(late_ms));
-          EXPECT_EQ(TakeAll(items, dir), Every(stream, kStep, kStep * 48));
-        });
+    StreamOptions options = dir.Options();
+    options.selection = {stream, kStep, absl::nullopt};
+    options.reads.slots = 48;
+    WithStreams(3, options, [&](int rank, Stream* items) {
+      const int64_t late_ms = 15 + stream % 10;
+      if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(late_ms));
+      EXPECT_EQ(TakeAll(items, dir), Every(stream, kStep, kStep * 48));
+    });
   }
 }
 
@@ -163,21 +149,19 @@ TEST(ExchangeTest, CursorsOfFourRanksServeThree) {
       },
       [&](int rank, Stream* stream) {
         for (int i = 0; i < 3 + rank % 2; ++i) {
-          const absl::StatusOr<Lease> lease = stream->Next();
-          ASSERT_TRUE(lease.ok());
+          const auto lease = stream->Next().value();
           const std::lock_guard<std::mutex> lock(mutex);
-          seen.push_back(lease->item());
+          seen.push_back(lease.item());
         }
         cursors[static_cast<size_t>(rank)] = stream->Cursor();
       });
-  const absl::StatusOr<std::string> merged = MergeCursors(cursors);
-  ASSERT_TRUE(merged.ok()) << merged.status();
+  const auto merged = MergeCursors(cursors).value();
   WithStreams(
       3,
       [&](int rank) {
         StreamOptions options = common;
         options.selection = {rank, 3, absl::nullopt};
-        options.order.cursor = *merged;
+        options.order.cursor = merged;
         return options;
       },
       [&](int, Stream* stream) {
@@ -192,16 +176,13 @@ TEST(ExchangeTest, CursorsOfFourRanksServeThree) {
 TEST(ExchangeTest, OneRanksFailureReachesAll) {
   const ShardDir dir(40, 1'000, 4);
   std::filesystem::remove(dir.FileOf(5));
-  WithStreams(
-      3, [&](int) { return dir.Options(); },
-      [&](int, Stream* stream) {
-        absl::StatusOr<Lease> lease;
-        do {
-          lease = stream->Next();
-        } while (lease.ok() && !lease->end());
-        EXPECT_TRUE(absl::IsNotFound(lease.status())) << lease.status();
-        EXPECT_THAT(std::string(lease.status().message()), testing::HasSubstr("shard-00005.bin"));
-      });
+  WithStreams(3, dir.Options(), [&](int, Stream* stream) {
+    absl::StatusOr<Lease> lease;
+    do {
+      lease = stream->Next();
+    } while (lease.ok() && !lease->end());
+    EXPECT_THAT(lease.status(), Fails(absl::StatusCode::kNotFound, "shard-00005.bin"));
+  });
 }
 
 // The first rank to have opened the stream fails while others are still about to.
@@ -209,17 +190,12 @@ TEST(ExchangeTest, AFailureReachesRanksThatAreStillOpening) {
   const ShardDir dir(4, 1'000, 4);
   std::filesystem::remove(dir.FileOf(0));
   for (int round = 0; round < 50; ++round) {
-    WithStreams(
-        4,
-        [&](int) {
-          StreamOptions options = dir.Options();
-          options.timeout = absl::Minutes(2);
-          return options;
-        },
-        [&](int, Stream* stream) {
-          const absl::Status status = stream->Next().status();
-          EXPECT_TRUE(absl::IsNotFound(status)) << status;
-        });
+    StreamOptions options = dir.Options();
+    options.timeout = absl::Minutes(2);
+    WithStreams(4, options, [&](int, Stream* stream) {
+      const absl::Status status = stream->Next().status();
+      EXPECT_TRUE(absl::IsNotFound(status)) << status;
+    });
   }
 }
 
@@ -227,26 +203,23 @@ TEST(ExchangeTest, ARankThatClosesEarlyIsNamed) {
   const ShardDir dir(400, 1'000, 4);
   RunRanks(2, [&](Rank& self) {
     const int rank = self.rank;
-    absl::StatusOr<std::unique_ptr<Session>> session =
-        Session::Create(std::move(self.fabric), SessionOptions());
-    ASSERT_TRUE(session.ok());
-    absl::StatusOr<std::unique_ptr<Stream>> stream = OpenStream(session->get(), dir.Options());
-    ASSERT_TRUE(stream.ok()) << stream.status();
+    auto session = Session::Create(std::move(self.fabric), SessionOptions()).value();
+    auto stream = OpenStream(session.get(), dir.Options()).value();
     if (rank == 0) {
-      ASSERT_TRUE((*stream)->Next().ok());
-      stream->reset();
+      ASSERT_TRUE(stream->Next().ok());
+      stream.reset();
     } else {
       absl::StatusOr<Lease> lease;
       do {
-        lease = (*stream)->Next();
+        lease = stream->Next();
       } while (lease.ok() && !lease->end());
       EXPECT_THAT(std::string(lease.status().message()),
                   testing::HasSubstr("rank 0 closed the stream before its end"));
-      stream->reset();
+      stream.reset();
     }
     self.meet();
     // Only the stream has failed.
-    EXPECT_TRUE((*session)->Close().ok());
+    EXPECT_TRUE(session->Close().ok());
   });
 }
 
@@ -254,19 +227,16 @@ TEST(ExchangeTest, DifferentOptionsAreAnErrorOnEveryRank) {
   const ShardDir dir(40, 1'000, 4);
   RunRanks(3, [&](Rank& self) {
     const int rank = self.rank;
-    absl::StatusOr<std::unique_ptr<Session>> session =
-        Session::Create(std::move(self.fabric), SessionOptions());
-    ASSERT_TRUE(session.ok());
+    auto session = Session::Create(std::move(self.fabric), SessionOptions()).value();
     StreamOptions options = dir.Options();
     if (rank == 1) options.order.seed = 7;
-    EXPECT_TRUE(absl::IsFailedPrecondition(OpenStream(session->get(), options).status()));
+    EXPECT_TRUE(absl::IsFailedPrecondition(OpenStream(session.get(), options).status()));
     options = dir.Options();
     if (rank == 2) options.buffers.count = 0;
-    const absl::Status status = OpenStream(session->get(), options).status();
-    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("buffers.count is 0"));
+    const absl::Status status = OpenStream(session.get(), options).status();
+    EXPECT_THAT(status, Fails(absl::StatusCode::kInvalidArgument, "buffers.count is 0"));
     options = dir.Options();
-    EXPECT_TRUE(OpenStream(session->get(), options).ok());
+    EXPECT_TRUE(OpenStream(session.get(), options).ok());
     self.meet();
   });
 }
@@ -281,9 +251,8 @@ TEST(ExchangeTest, ResumedRanksGetNoReleasedItemAgain) {
     std::vector<std::string> cursors;
     for (const int ranks : {4, 2, 2, 3, 1}) {
       const bool last = ranks == 1;
-      const absl::StatusOr<std::string> merged =
-          cursors.empty() ? absl::StatusOr<std::string>("") : MergeCursors(cursors);
-      ASSERT_TRUE(merged.ok()) << merged.status();
+      const auto merged =
+          (cursors.empty() ? absl::StatusOr<std::string>("") : MergeCursors(cursors)).value();
       // As many ranks as before take each its own.
       const bool own = cursors.size() == static_cast<size_t>(ranks);
       std::vector<std::string> before = std::exchange(cursors, {});
@@ -294,17 +263,16 @@ TEST(ExchangeTest, ResumedRanksGetNoReleasedItemAgain) {
             StreamOptions options = dir.Options();
             options.selection = {rank, ranks, absl::nullopt};
             options.order.in_order = in_order;
-            options.order.cursor = own ? before[static_cast<size_t>(rank)] : *merged;
+            options.order.cursor = own ? before[static_cast<size_t>(rank)] : merged;
             return options;
           },
           [&](int rank, Stream* stream) {
             const int items = last ? INT_MAX : rank == 0 ? 60 : 3 * rank;
             for (int i = 0; i < items; ++i) {
-              const absl::StatusOr<Lease> lease = stream->Next();
-              ASSERT_TRUE(lease.ok()) << lease.status();
-              if (lease->end()) break;
+              const auto lease = stream->Next().value();
+              if (lease.end()) break;
               const std::lock_guard<std::mutex> lock(mutex);
-              ++times[lease->item()];
+              ++times[lease.item()];
             }
             cursors[static_cast<size_t>(rank)] = stream->Cursor();
           });
@@ -320,29 +288,24 @@ TEST(ExchangeTest, LateDifferencesAreAnErrorOnEveryRank) {
   for (const bool progress_thread : {false, true}) {
     RunRanks(3, [&](Rank& self) {
       const int rank = self.rank;
-      SessionOptions session_options;
-      session_options.progress_thread = progress_thread;
-      absl::StatusOr<std::unique_ptr<Session>> session =
-          Session::Create(std::move(self.fabric), session_options);
-      ASSERT_TRUE(session.ok());
+      auto session =
+          Session::Create(std::move(self.fabric), {.progress_thread = progress_thread}).value();
       StreamOptions options = dir.Options();
       options.reads.budget_bytes = rank == 1 ? 1'000'000 : 600'000;
-      absl::Status status = OpenStream(session->get(), options).status();
-      EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-      EXPECT_THAT(std::string(status.message()), testing::HasSubstr("piece_bytes"));
+      absl::Status status = OpenStream(session.get(), options).status();
+      EXPECT_THAT(status, Fails(absl::StatusCode::kFailedPrecondition, "piece_bytes"));
       options = dir.Options();
       if (rank == 2) options.reads.budget_bytes = 1000;
-      status = OpenStream(session->get(), options).status();
-      EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-      EXPECT_THAT(std::string(status.message()), testing::HasSubstr("the least is"));
+      status = OpenStream(session.get(), options).status();
+      EXPECT_THAT(status, Fails(absl::StatusCode::kInvalidArgument, "the least is"));
       if (rank != 2) {
         EXPECT_THAT(std::string(status.message()), testing::HasSubstr("failed on rank 2"));
       }
       options = dir.Options();
       if (rank == 0) options.order.cursor = "nonsense";
-      status = OpenStream(session->get(), options).status();
+      status = OpenStream(session.get(), options).status();
       EXPECT_THAT(std::string(status.message()), testing::HasSubstr("not a stream's cursor"));
-      EXPECT_TRUE(OpenStream(session->get(), dir.Options()).ok());
+      EXPECT_TRUE(OpenStream(session.get(), dir.Options()).ok());
       self.meet();
     });
   }

@@ -9,10 +9,7 @@ namespace sluice {
 namespace {
 
 StreamSource In(GenerateOrder order, int64_t ahead = 1) {
-  StreamSource source;
-  source.generate_order = order;
-  source.generate_ahead = ahead;
-  return source;
+  return {.generate_order = order, .generate_ahead = ahead};
 }
 
 TEST(GenerateGateTest, FreeItRunsAheadOfWhatWasTaken) {

@@ -179,15 +179,12 @@ TEST(GenerateOrderTest, AfterAnUpdateOneBufferIsEnough) {
 TEST(GenerateOrderTest, OneAheadTheNextBatchIsMadeWhileTheTrainerComputes) {
   for (const bool progress_thread : {false, true}) {
     Trainer trainer;
+    StreamOptions options = GeneratorOptions(GenerateOrder::kOneAhead, 12);
+    options.source.generator = trainer.MakeGenerator();
+    options.buffers.batch_items = 2;
+    options.reads.slots = 4;  // no more than it takes
     WithStreams(
-        1,
-        [&](int) {
-          StreamOptions options = GeneratorOptions(GenerateOrder::kOneAhead, 12);
-          options.source.generator = trainer.MakeGenerator();
-          options.buffers.batch_items = 2;
-          options.reads.slots = 4;  // no more than it takes
-          return options;
-        },
+        1, options,
         [&](int, Stream* stream) {
           absl::StatusOr<Lease> lease = stream->Next();
           int64_t batch = 0;
@@ -236,9 +233,8 @@ TEST(GenerateOrderTest, FreeItRunsAsFarAheadAsItMayAndNoFurther) {
             [&](int, Stream* stream) {
               for (int64_t batch = 0; batch < kBatches; ++batch) {
                 ++calls;
-                const absl::StatusOr<Lease> lease = stream->Next();
-                ASSERT_TRUE(lease.ok()) << lease.status();
-                EXPECT_EQ(lease->items(), kBatch);
+                const auto lease = stream->Next().value();
+                EXPECT_EQ(lease.items(), kBatch);
                 EXPECT_TRUE(Eventually([&] { return begun == allowed(batch + 1); }))
                     << begun << " of " << allowed(batch + 1) << " after " << batch << ", "
                     << threads;

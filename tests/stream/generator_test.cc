@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "main/fails.h"
 #include "session/world.h"
 #include "sluice/session.h"
 #include "sluice/stream.h"
@@ -29,6 +29,7 @@ using session_test::RunRanks;
 using stream_test::Every;
 using stream_test::ExpectItems;
 using stream_test::FillBytes;
+using stream_test::ForEachLease;
 using stream_test::GeneratorOptions;
 using stream_test::HasItem;
 using stream_test::kItemBytes;
@@ -59,12 +60,7 @@ std::map<int64_t, int> MakesOf(int ranks, const std::function<Selection(int)>& s
       [&](int rank, Stream* stream) {
         const Selection selection = selection_of(rank);
         std::vector<int64_t> items;
-        while (true) {
-          const absl::StatusOr<Lease> lease = stream->Next();
-          ASSERT_TRUE(lease.ok()) << lease.status();
-          if (lease->end()) break;
-          ExpectItems(*lease, &items);
-        }
+        ForEachLease(stream, [&](const Lease& lease) { ExpectItems(lease, &items); });
         EXPECT_EQ(items, Every(selection.first, selection.step, 60));
       });
   return makes;
@@ -120,28 +116,22 @@ StreamOptions SizedOptions(int64_t items) {
 TEST(SizedGeneratorTest, AnItemIsAsLongAsWasMadeOnAllRanks) {
   for (const int ranks : {1, 2, 4}) {
     for (const int64_t batch : {1, 3}) {
+      StreamOptions options = SizedOptions(40);
+      options.buffers.batch_items = batch;
+      options.order.epochs = 2;
       WithStreams(
-          ranks,
-          [&](int) {
-            StreamOptions options = SizedOptions(40);
-            options.buffers.batch_items = batch;
-            options.order.epochs = 2;
-            return options;
-          },
+          ranks, options,
           [&](int, Stream* stream) {
             int64_t items = 0;
             int64_t bytes = 0;
-            while (true) {
-              const absl::StatusOr<Lease> lease = stream->Next();
-              ASSERT_TRUE(lease.ok()) << lease.status();
-              if (lease->end()) break;
-              for (int64_t i = 0; i < lease->items(); ++i, ++items) {
-                const int64_t item = lease->item(i);
+            ForEachLease(stream, [&](const Lease& lease) {
+              for (int64_t i = 0; i < lease.items(); ++i, ++items) {
+                const int64_t item = lease.item(i);
                 EXPECT_EQ(item, items % 40);
-                EXPECT_TRUE(HasItem(lease->view(i), item, LengthOf(item))) << item;
+                EXPECT_TRUE(HasItem(lease.view(i), item, LengthOf(item))) << item;
                 bytes += LengthOf(item);
               }
-            }
+            });
             EXPECT_EQ(items, 80);
             EXPECT_EQ(stream->stats().bytes, bytes);
           },
@@ -178,27 +168,21 @@ TEST(SizedGeneratorTest, ABatchIsOfEqualItemsAlone) {
 }
 
 TEST(SizedGeneratorTest, TransformsWhatWasMade) {
-  WithStreams(
-      2,
-      [&](int) {
-        StreamOptions options = SizedOptions(20);
-        options.buffers.transform = ItemTransform{DType::kU8, DType::kF32, 0.5F, -3.0F};
-        return options;
-      },
-      [&](int, Stream* stream) {
-        for (int64_t item = 0; item < 20; ++item) {
-          const absl::StatusOr<Lease> lease = stream->Next();
-          ASSERT_TRUE(lease.ok()) << lease.status();
-          const TensorView view = lease->view();
-          ASSERT_EQ(view.dtype, DType::kF32);
-          ASSERT_EQ(view.shape, std::vector<int64_t>{LengthOf(item)});
-          const float* const values = static_cast<const float*>(view.data);
-          for (int64_t at = 0; at < LengthOf(item); ++at) {
-            const auto byte = static_cast<float>(static_cast<uint8_t>(ShardDir::ByteOf(item, at)));
-            ASSERT_EQ(values[at], byte * 0.5F - 3.0F);
-          }
-        }
-      });
+  StreamOptions options = SizedOptions(20);
+  options.buffers.transform = ItemTransform{DType::kU8, DType::kF32, 0.5F, -3.0F};
+  WithStreams(2, options, [&](int, Stream* stream) {
+    for (int64_t item = 0; item < 20; ++item) {
+      const auto lease = stream->Next().value();
+      const TensorView view = lease.view();
+      ASSERT_EQ(view.dtype, DType::kF32);
+      ASSERT_EQ(view.shape, std::vector<int64_t>{LengthOf(item)});
+      const float* const values = static_cast<const float*>(view.data);
+      for (int64_t at = 0; at < LengthOf(item); ++at) {
+        const auto byte = static_cast<float>(static_cast<uint8_t>(ShardDir::ByteOf(item, at)));
+        ASSERT_EQ(values[at], byte * 0.5F - 3.0F);
+      }
+    }
+  });
 }
 
 // ---- Ends.
@@ -207,7 +191,7 @@ TEST(SizedGeneratorTest, TransformsWhatWasMade) {
 void ExpectFailure(const StreamOptions& given, const std::string& text) {
   for (const int ranks : {1, 3}) {
     WithStreams(
-        ranks, [&](int) { return given; },
+        ranks, given,
         [&](int, Stream* stream) {
           absl::Status status;
           while (status.ok()) {
@@ -252,10 +236,8 @@ TEST(GeneratorEndsTest, AStreamMayBeClosedWhileItsGeneratorRuns) {
     for (const int ranks : {1, 2}) {
       std::atomic<int> running{0};
       RunRanks(ranks, [&](Rank& self) {
-        SessionOptions session_options;
-        session_options.progress_thread = order == GenerateOrder::kFree;
-        absl::StatusOr<std::unique_ptr<Session>> session =
-            Session::Create(std::move(self.fabric), session_options);
+        absl::StatusOr<std::unique_ptr<Session>> session = Session::Create(
+            std::move(self.fabric), {.progress_thread = order == GenerateOrder::kFree});
         ASSERT_TRUE(session.ok()) << session.status();
         for (int round = 0; round < 3; ++round) {
           StreamOptions options = GeneratorOptions(order, 100);
@@ -267,14 +249,13 @@ TEST(GeneratorEndsTest, AStreamMayBeClosedWhileItsGeneratorRuns) {
             --running;
             return absl::OkStatus();
           };
-          absl::StatusOr<std::unique_ptr<Stream>> stream = OpenStream(session->get(), options);
-          ASSERT_TRUE(stream.ok()) << stream.status();
+          auto stream = OpenStream(session->get(), options).value();
           if (round > 0) {
-            EXPECT_TRUE((*stream)->Next().ok());
+            EXPECT_TRUE(stream->Next().ok());
           }
-          if (round > 1) (*stream)->EndUpdate();
+          if (round > 1) stream->EndUpdate();
           self.meet();
-          stream->reset();
+          stream.reset();
           self.meet();
           EXPECT_EQ(running, 0);
           self.meet();
@@ -287,23 +268,20 @@ TEST(GeneratorEndsTest, AStreamMayBeClosedWhileItsGeneratorRuns) {
 
 TEST(GeneratorEndsTest, MemoryForTwoBatchesIsWhatOneAheadTakes) {
   RunRanks(1, [&](Rank& self) {
-    absl::StatusOr<std::unique_ptr<Session>> session =
-        Session::Create(std::move(self.fabric), SessionOptions());
-    ASSERT_TRUE(session.ok()) << session.status();
+    auto session = Session::Create(std::move(self.fabric), SessionOptions()).value();
     StreamOptions options = GeneratorOptions(GenerateOrder::kOneAhead, 12);
     options.source.generator = [](int64_t, absl::Span<std::byte>) { return absl::OkStatus(); };
     options.buffers.batch_items = 2;
     options.reads.slots = 3;
-    const absl::Status status = OpenStream(session->get(), options).status();
-    EXPECT_TRUE(absl::IsInvalidArgument(status));
-    EXPECT_THAT(std::string(status.message()),
-                HasSubstr("memory for two batches, 4 items of 4096 bytes"));
-    EXPECT_THAT(std::string(status.message()), HasSubstr("and slots 3 hold 3"));
+    EXPECT_THAT(OpenStream(session.get(), options).status(),
+                Fails(absl::StatusCode::kInvalidArgument,
+                      testing::AllOf(HasSubstr("memory for two batches, 4 items of 4096 bytes"),
+                                     HasSubstr("and slots 3 hold 3"))));
     options.reads.slots = 4;
-    EXPECT_TRUE(OpenStream(session->get(), options).ok());
+    EXPECT_TRUE(OpenStream(session.get(), options).ok());
     options.source.generator_items = 3;  // there is no second batch of two
     options.reads.slots = 3;
-    EXPECT_TRUE(OpenStream(session->get(), options).ok());
+    EXPECT_TRUE(OpenStream(session.get(), options).ok());
   });
 }
 

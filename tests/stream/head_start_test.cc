@@ -9,9 +9,7 @@
 
 #include "base/clock.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "session/shard/shard_runner.h"
-#include "stream/drained_work.h"
 #include "stream/scripted_source.h"
 
 namespace sluice {
@@ -146,11 +144,9 @@ class RunnerHeadStartTest : public testing::Test {
     options.object_names = {"a.bin"};
     options.head_start_ns = head_start_ns;
     options.first_sends_ns = first_sends_ns;
-    absl::StatusOr<std::shared_ptr<DeviceMemory>> staging =
-        ShardRunner::AllocateStaging(device_.get(), options);
-    ASSERT_TRUE(staging.ok()) << staging.status();
+    auto staging = ShardRunner::AllocateStaging(device_.get(), options).value();
     absl::StatusOr<std::unique_ptr<ShardRunner>> runner =
-        ShardRunner::Make(&work_, device_.get(), &source_, nullptr, *std::move(staging), options);
+        ShardRunner::Make(&work_, device_.get(), &source_, nullptr, std::move(staging), options);
     ASSERT_TRUE(runner.ok()) << runner.status();
     runner_ = *std::move(runner);
   }

@@ -5,19 +5,15 @@
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
-#include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "session/world.h"
 #include "sluice/session.h"
 #include "sluice/stream.h"
-#include "stream/mapped.h"
 #include "stream/shard_dir.h"
 #include "stream/take_all.h"
 
@@ -27,7 +23,7 @@ namespace {
 using session_test::Rank;
 using session_test::RunRanks;
 using stream_test::Every;
-using stream_test::Mapped;
+using stream_test::ForEachLease;
 using stream_test::ShardDir;
 using stream_test::TakeAll;
 using stream_test::WithStream;
@@ -56,14 +52,13 @@ std::vector<int64_t> Sorted(std::vector<int64_t> items) {
 
 TEST(LentTest, ALeaseIsAPlaceInTheFile) {
   const ShardDir dir(20, 5'001, 7);
-  WithStream(Mapped(dir), [&](Stream* stream) {
+  WithStream(dir.Options("mmap:"), [&](Stream* stream) {
     for (int64_t item = 0; item < 20; ++item) {
-      const absl::StatusOr<Lease> lease = stream->Next();
-      ASSERT_TRUE(lease.ok()) << lease.status();
-      EXPECT_EQ(MappedAt(lease->view().data), dir.FileOf(item / 7));
-      EXPECT_TRUE(lease->is_batch());
-      EXPECT_EQ(lease->batch().data, lease->view().data);
-      dir.Expect(lease->view(), item);
+      const auto lease = stream->Next().value();
+      EXPECT_EQ(MappedAt(lease.view().data), dir.FileOf(item / 7));
+      EXPECT_TRUE(lease.is_batch());
+      EXPECT_EQ(lease.batch().data, lease.view().data);
+      dir.Expect(lease.view(), item);
     }
     EXPECT_TRUE(stream->Next()->end());
     EXPECT_EQ(stream->stats().bytes_copied, 0);
@@ -78,7 +73,7 @@ TEST(LentTest, EveryByteIsRightAndNoneIsCopied) {
     for (const bool shuffle : {false, true}) {
       for (const bool in_order : {true, false}) {
         for (const bool progress_thread : {false, true}) {
-          StreamOptions options = Mapped(dir);
+          StreamOptions options = dir.Options("mmap:");
           options.order = {.shuffle = shuffle, .seed = 5, .epochs = 2, .in_order = in_order};
           options.reads.piece_bytes = 4'096;
           options.buffers.count = 3;
@@ -106,23 +101,22 @@ TEST(LentTest, EveryByteIsRightAndNoneIsCopied) {
 TEST(LentTest, ABatchIsLentWhereItsItemsAreNeighbours) {
   const ShardDir dir(40, 1'000, 10);
   for (const int64_t piece_bytes : {1'024, 256}) {
-    StreamOptions options = Mapped(dir);
+    StreamOptions options = dir.Options("mmap:");
     options.buffers.batch_items = 4;
     options.reads.piece_bytes = piece_bytes;
     options.order.epochs = 2;
     WithStream(options, [&](Stream* stream) {
       for (int64_t first = 0; first < 80; first += 4) {
-        const absl::StatusOr<Lease> lease = stream->Next();
-        ASSERT_TRUE(lease.ok()) << lease.status();
-        ASSERT_TRUE(lease->is_batch());
-        const TensorView batch = lease->batch();
+        const auto lease = stream->Next().value();
+        ASSERT_TRUE(lease.is_batch());
+        const TensorView batch = lease.batch();
         EXPECT_EQ(batch.shape, (std::vector<int64_t>{4, 1'000}));
         const bool meet = first % 20 == 8;
         EXPECT_EQ(MappedAt(batch.data).empty(), meet) << first;
         for (int64_t i = 0; i < 4; ++i) {
-          EXPECT_EQ(lease->item(i), (first + i) % 40);
-          EXPECT_EQ(lease->view(i).data, static_cast<std::byte*>(batch.data) + i * 1'000);
-          dir.Expect(lease->view(i), lease->item(i));
+          EXPECT_EQ(lease.item(i), (first + i) % 40);
+          EXPECT_EQ(lease.view(i).data, static_cast<std::byte*>(batch.data) + i * 1'000);
+          dir.Expect(lease.view(i), lease.item(i));
         }
       }
       EXPECT_TRUE(stream->Next()->end());
@@ -133,7 +127,7 @@ TEST(LentTest, ABatchIsLentWhereItsItemsAreNeighbours) {
 
 TEST(LentTest, TheLastBatchOfAnEpochIsLentThoughItIsShort) {
   const ShardDir dir(10, 512, 10);
-  StreamOptions options = Mapped(dir);
+  StreamOptions options = dir.Options("mmap:");
   options.buffers.batch_items = 4;
   options.order.epochs = 3;
   WithStream(options, [&](Stream* stream) {
@@ -144,17 +138,14 @@ TEST(LentTest, TheLastBatchOfAnEpochIsLentThoughItIsShort) {
 
 TEST(LentTest, ShuffledBatchesAreCopied) {
   const ShardDir dir(64, 500, 64);
-  StreamOptions options = Mapped(dir);
+  StreamOptions options = dir.Options("mmap:");
   options.buffers.batch_items = 16;
   options.order.shuffle = true;
   WithStream(options, [&](Stream* stream) {
-    while (true) {
-      const absl::StatusOr<Lease> lease = stream->Next();
-      ASSERT_TRUE(lease.ok()) << lease.status();
-      if (lease->end()) break;
-      EXPECT_TRUE(lease->is_batch());
-      for (int64_t i = 0; i < 16; ++i) dir.Expect(lease->view(i), lease->item(i));
-    }
+    ForEachLease(stream, [&](const Lease& lease) {
+      EXPECT_TRUE(lease.is_batch());
+      for (int64_t i = 0; i < 16; ++i) dir.Expect(lease.view(i), lease.item(i));
+    });
     EXPECT_EQ(stream->stats().bytes_copied, 64 * 500);
   });
 }
@@ -163,8 +154,7 @@ TEST(LentTest, ShuffledBatchesAreCopied) {
 TEST(LentTest, WhatIsTransformedIsCopied) {
   const ShardDir dir(12, 2'048, 5);
   for (const char* scheme : {"mmap:", "buffered:", "file:"}) {
-    StreamOptions options = dir.Options();
-    options.source.uri = scheme + dir.path();
+    StreamOptions options = dir.Options(scheme);
     WithStream(options, [&](Stream* stream) {
       TakeAll(stream, dir);
       // Past the page cache items at odd places of a block of the file system's are copied.
@@ -175,9 +165,8 @@ TEST(LentTest, WhatIsTransformedIsCopied) {
     options.buffers.transform = ItemTransform{DType::kU8, DType::kF32, 2, 1};
     WithStream(options, [&](Stream* stream) {
       for (int64_t item = 0; item < 12; ++item) {
-        const absl::StatusOr<Lease> lease = stream->Next();
-        ASSERT_TRUE(lease.ok()) << lease.status();
-        const auto* const values = static_cast<const float*>(lease->view().data);
+        const auto lease = stream->Next().value();
+        const auto* const values = static_cast<const float*>(lease.view().data);
         for (int64_t at = 0; at < 2'048; ++at) {
           ASSERT_EQ(values[at], 2 * static_cast<float>(ShardDir::ByteOf(item, at)) + 1) << scheme;
         }
@@ -202,15 +191,13 @@ TEST(LentTest, LeasesOutliveTheirStreamAndSession) {
   const ShardDir dir(6, 10'000, 2);
   std::vector<Lease> leases;
   RunRanks(1, [&](Rank& self) {
-    auto session = Session::Create(std::move(self.fabric), SessionOptions());
-    ASSERT_TRUE(session.ok()) << session.status();
-    StreamOptions options = Mapped(dir);
+    auto session = Session::Create(std::move(self.fabric), SessionOptions()).value();
+    StreamOptions options = dir.Options("mmap:");
     options.buffers.count = 4;
-    auto stream = OpenStream(session->get(), options);
-    ASSERT_TRUE(stream.ok()) << stream.status();
-    for (int i = 0; i < 3; ++i) leases.push_back(*(*stream)->Next());
-    stream->reset();
-    EXPECT_TRUE((*session)->Close().ok());
+    auto stream = OpenStream(session.get(), options).value();
+    for (int i = 0; i < 3; ++i) leases.push_back(*stream->Next());
+    stream.reset();
+    EXPECT_TRUE(session->Close().ok());
   });
   for (int64_t item = 0; item < 3; ++item) {
     dir.Expect(leases[static_cast<size_t>(item)].view(), item);
@@ -233,7 +220,7 @@ TEST(LentTest, AnEarlyCloseLeavesOnlyWhatIsLeased) {
     return files;
   };
   Lease kept;
-  WithStream(Mapped(dir), [&](Stream* stream) {
+  WithStream(dir.Options("mmap:"), [&](Stream* stream) {
     kept = *stream->Next();
     EXPECT_TRUE(stream->Next().ok());
     EXPECT_GT(mapped_files(), 1);
@@ -253,16 +240,15 @@ TEST(LentTest, RanksExchangeWhatTheyShareAndAreLentTheRest) {
         WithStreams(
             ranks,
             [&](int rank) {
-              StreamOptions options = Mapped(dir);
+              StreamOptions options = dir.Options("mmap:");
               if (deals) options.selection = {rank, ranks, absl::nullopt};
               return options;
             },
             [&](int rank, Stream* stream) {
-              const absl::StatusOr<Lease> first = stream->Next();
-              ASSERT_TRUE(first.ok()) << first.status();
-              EXPECT_EQ(MappedAt(first->view().data).empty(), !deals);
+              const auto first = stream->Next().value();
+              EXPECT_EQ(MappedAt(first.view().data).empty(), !deals);
               std::vector<int64_t> items = TakeAll(stream, dir);
-              items.insert(items.begin(), first->item());
+              items.insert(items.begin(), first.item());
               EXPECT_EQ(items, deals ? Every(rank, ranks, 31) : Every(0, 1, 31));
               EXPECT_EQ(stream->stats().bytes_copied, 0);
             },
@@ -278,16 +264,15 @@ TEST(LentTest, OverlappingSelectionsAreLentWhatIsTheirOwn) {
   WithStreams(
       2,
       [&](int rank) {
-        StreamOptions options = Mapped(dir);
+        StreamOptions options = dir.Options("mmap:");
         options.selection = {rank * 10, 1, rank * 10 + 20};
         return options;
       },
       [&](int rank, Stream* stream) {
         for (int64_t item = rank * 10; item < rank * 10 + 20; ++item) {
-          const absl::StatusOr<Lease> lease = stream->Next();
-          ASSERT_TRUE(lease.ok()) << lease.status();
-          EXPECT_EQ(MappedAt(lease->view().data).empty(), item >= 10 && item < 20) << item;
-          dir.Expect(lease->view(), item);
+          const auto lease = stream->Next().value();
+          EXPECT_EQ(MappedAt(lease.view().data).empty(), item >= 10 && item < 20) << item;
+          dir.Expect(lease.view(), item);
         }
         EXPECT_TRUE(stream->Next()->end());
       });
@@ -295,7 +280,7 @@ TEST(LentTest, OverlappingSelectionsAreLentWhatIsTheirOwn) {
 
 TEST(LentTest, ACursorGoesOnWithWhatWasNotReleased) {
   const ShardDir dir(25, 2'000, 6);
-  StreamOptions options = Mapped(dir);
+  StreamOptions options = dir.Options("mmap:");
   WithStream(options, [&](Stream* stream) {
     for (int i = 0; i < 10; ++i) ASSERT_TRUE(stream->Next().ok());
     options.order.cursor = stream->Cursor();

@@ -1,23 +1,25 @@
-// Directories without an index, from one rank's listing to every rank's catalog.
+// Objects of a data set as they are listed, and the items that a catalog makes of them.
 #include "session/stream/list_objects.h"
 
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "main/fails.h"
+#include "session/stream/catalog_items.h"
 #include "storage/format/npy.h"
 
 namespace sluice {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 class ListObjectsTest : public testing::Test {
  protected:
@@ -58,15 +60,13 @@ TEST_F(ListObjectsTest, RawFilesHaveNoHeaders) {
   Write("a", std::string(8, 'a'));
   source_.item_bytes = 4;
   const absl::StatusOr<Catalog> catalog = Find(ItemFormat::kRaw);
-  EXPECT_TRUE(absl::IsInvalidArgument(catalog.status())) << catalog.status();
-  EXPECT_THAT(std::string(catalog.status().message()), HasSubstr("b 1\\n2"));
+  EXPECT_THAT(catalog.status(), Fails(absl::StatusCode::kInvalidArgument, "b 1\\n2"));
   std::filesystem::rename(absl::StrCat(path_, "/b 1\n2"), absl::StrCat(path_, "/b 12"));
-  const absl::StatusOr<Catalog> renamed = Find(ItemFormat::kRaw);
-  ASSERT_TRUE(renamed.ok()) << renamed.status();
-  ASSERT_EQ(renamed->objects().size(), 2u);
-  EXPECT_EQ(renamed->objects()[1].name, "b 12");
-  EXPECT_EQ(renamed->objects()[1].bytes, 12);
-  EXPECT_EQ(renamed->items(), 5);
+  const auto renamed = Find(ItemFormat::kRaw).value();
+  ASSERT_EQ(renamed.objects().size(), 2u);
+  EXPECT_EQ(renamed.objects()[1].name, "b 12");
+  EXPECT_EQ(renamed.objects()[1].bytes, 12);
+  EXPECT_EQ(renamed.items(), 5);
 }
 
 TEST_F(ListObjectsTest, NpyHeadersOfAnyLength) {
@@ -76,19 +76,17 @@ TEST_F(ListObjectsTest, NpyHeadersOfAnyLength) {
   const std::string wide = *NpyHeaderText(ElementType::kU8, {2, 7}, int64_t{64} << 10);
   Write("b.npy", absl::StrCat(wide, std::string(14, 'b')));
   Write("c.txt", "no array");
-  const absl::StatusOr<std::string> listing = List(ItemFormat::kNpy);
-  ASSERT_TRUE(listing.ok()) << listing.status();
-  EXPECT_LT(listing->size(), header.size() + wide.size() + 100);  // headers, and no items
-  const absl::StatusOr<Catalog> catalog = ReadListing(*listing, source_);
-  ASSERT_TRUE(catalog.ok()) << catalog.status();
-  EXPECT_EQ(catalog->items(), 5);
-  const Catalog::Item first = catalog->ItemAt(0);
+  const auto listing = List(ItemFormat::kNpy).value();
+  EXPECT_LT(listing.size(), header.size() + wide.size() + 100);  // headers, and no items
+  const auto catalog = ReadListing(listing, source_).value();
+  EXPECT_EQ(catalog.items(), 5);
+  const Catalog::Item first = catalog.ItemAt(0);
   EXPECT_EQ(first.offset, static_cast<int64_t>(header.size()));
   EXPECT_EQ(first.bytes, 40);
-  const Catalog::Item last = catalog->ItemAt(4);
+  const Catalog::Item last = catalog.ItemAt(4);
   EXPECT_EQ(last.object, 1);
   EXPECT_EQ(last.offset, static_cast<int64_t>(wide.size()) + 7);
-  EXPECT_THAT(catalog->types()[static_cast<size_t>(last.type)].shape, ElementsAre(7));
+  EXPECT_THAT(catalog.types()[static_cast<size_t>(last.type)].shape, testing::ElementsAre(7));
 }
 
 TEST_F(ListObjectsTest, EachItemKeepsATypeOfItsOwn) {
@@ -96,20 +94,19 @@ TEST_F(ListObjectsTest, EachItemKeepsATypeOfItsOwn) {
         Safetensors(R"({"x": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]},)"
                     R"( "y": {"dtype": "U8", "shape": [3], "data_offsets": [8, 11]}})",
                     11));
-  const absl::StatusOr<Catalog> catalog = Find(ItemFormat::kSafetensors);
-  ASSERT_TRUE(catalog.ok()) << catalog.status();
-  ASSERT_EQ(catalog->items(), 2);
+  const auto catalog = Find(ItemFormat::kSafetensors).value();
+  ASSERT_EQ(catalog.items(), 2);
   const auto type_of = [&](int64_t item) {
-    return catalog->types()[static_cast<size_t>(catalog->ItemAt(item).type)];
+    return catalog.types()[static_cast<size_t>(catalog.ItemAt(item).type)];
   };
   EXPECT_EQ(type_of(0).element, ElementType::kF32);
   EXPECT_EQ(type_of(1).element, ElementType::kU8);
-  EXPECT_THAT(type_of(1).shape, ElementsAre(3));
+  EXPECT_THAT(type_of(1).shape, testing::ElementsAre(3));
 }
 
 TEST_F(ListObjectsTest, WhatIsWrongNamesTheFile) {
   Write("a.npy", "not an array");
-  EXPECT_THAT(std::string(Find(ItemFormat::kNpy).status().message()), HasSubstr("a.npy"));
+  EXPECT_THAT(std::string(Find(ItemFormat::kNpy).status().message()), testing::HasSubstr("a.npy"));
   EXPECT_TRUE(absl::IsNotFound(Find(ItemFormat::kSafetensors).status()));
 }
 
@@ -118,9 +115,8 @@ TEST_F(ListObjectsTest, WhatIsHiddenOrNoFileIsLeftOut) {
   Write(".a.swp", std::string(4, 's'));
   std::filesystem::create_directory(path_ + "/folder");
   source_.item_bytes = 4;
-  const absl::StatusOr<Catalog> catalog = Find(ItemFormat::kRaw);
-  ASSERT_TRUE(catalog.ok()) << catalog.status();
-  EXPECT_EQ(catalog->items(), 2);
+  const auto catalog = Find(ItemFormat::kRaw).value();
+  EXPECT_EQ(catalog.items(), 2);
 }
 
 TEST_F(ListObjectsTest, ALinkThatLeadsNowhereIsNamed) {
@@ -128,17 +124,15 @@ TEST_F(ListObjectsTest, ALinkThatLeadsNowhereIsNamed) {
   std::filesystem::create_symlink("a.npy", path_ + "/b.npy");
   EXPECT_EQ(Find(ItemFormat::kNpy)->items(), 2);
   std::filesystem::create_symlink("../gone", path_ + "/c.npy");
-  const absl::Status status = Find(ItemFormat::kNpy).status();
-  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("\"c.npy\" is a link to \"../gone\""));
+  EXPECT_THAT(Find(ItemFormat::kNpy).status(),
+              Fails(absl::StatusCode::kInvalidArgument, "\"c.npy\" is a link to \"../gone\""));
 }
 
 TEST_F(ListObjectsTest, ANameThatIsNotUtf8IsRefused) {
   Write("caf\xe9", std::string(8, 'a'));
   source_.item_bytes = 4;
   const absl::Status status = Find(ItemFormat::kRaw).status();
-  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("caf\\xe9"));
+  EXPECT_THAT(status, Fails(absl::StatusCode::kInvalidArgument, "caf\\xe9"));
 }
 
 TEST_F(ListObjectsTest, AStopEndsTheList) {
@@ -152,11 +146,129 @@ TEST_F(ListObjectsTest, AStopEndsTheList) {
 
 TEST_F(ListObjectsTest, ADamagedListingIsAnError) {
   Write("a.npy", absl::StrCat(*NpyHeaderText(ElementType::kU8, {1, 4}, 64), "aaaa"));
-  const absl::StatusOr<std::string> listing = List(ItemFormat::kNpy);
-  ASSERT_TRUE(listing.ok()) << listing.status();
-  for (size_t bytes = 1; bytes < listing->size(); ++bytes) {
-    EXPECT_FALSE(ReadListing(listing->substr(0, bytes), source_).ok()) << bytes;
+  const auto listing = List(ItemFormat::kNpy).value();
+  for (size_t bytes = 1; bytes < listing.size(); ++bytes) {
+    EXPECT_FALSE(ReadListing(listing.substr(0, bytes), source_).ok()) << bytes;
   }
+}
+
+struct Items {
+  int64_t count = 1;
+  int64_t offset = 0;
+  int64_t bytes = 24;
+  int64_t stride = 24;
+  const ItemType* type = nullptr;
+};
+
+// One object "a" of 1000 bytes, with these items.
+Catalog CatalogOf(const std::vector<Items>& all) {
+  Catalog catalog;
+  EXPECT_TRUE(catalog.AddObject("a", 1000).ok());
+  for (const Items& items : all) {
+    EXPECT_TRUE(
+        catalog.AddItems(items.count, items.offset, items.bytes, items.stride, items.type).ok());
+  }
+  return catalog;
+}
+
+TEST(CatalogItemsTest, TypedItemsKeepTheirShape) {
+  const ItemType matrix = {ElementType::kF32, {2, 3}};
+  const ItemType scalar = {ElementType::kF64, {}};
+  const CatalogItems items(
+      CatalogOf({{.count = 2, .type = &matrix}, {.offset = 48, .bytes = 8, .type = &scalar}}),
+      absl::nullopt);
+  EXPECT_EQ(items.items(), 3);
+  EXPECT_EQ(items.At(1).object, 0);
+  EXPECT_EQ(items.At(1).offset, 24);
+  EXPECT_EQ(items.At(1).bytes, 24);
+  EXPECT_EQ(items.DTypeOf(1), DType::kF32);
+  EXPECT_THAT(items.ShapeOf(1), ElementsAre(2, 3));
+  EXPECT_EQ(items.DTypeOf(2), DType::kF64);
+  EXPECT_THAT(items.ShapeOf(2), ElementsAre(1));
+  EXPECT_EQ(items.item_bytes_max(), 24);
+  EXPECT_THAT(items.object_names(), ElementsAre("a"));
+}
+
+TEST(CatalogItemsTest, ItemsOfNoTypeAreBytesOrWhatTheTransformTakes) {
+  const CatalogItems bytes(CatalogOf({Items()}), absl::nullopt);
+  EXPECT_EQ(bytes.DTypeOf(0), DType::kU8);
+  EXPECT_THAT(bytes.ShapeOf(0), ElementsAre(24));
+  const CatalogItems floats(CatalogOf({Items()}), DType::kF32);
+  EXPECT_EQ(floats.DTypeOf(0), DType::kF32);
+  EXPECT_THAT(floats.ShapeOf(0), ElementsAre(6));
+  // Of another type than the transform takes: its bytes are taken as that.
+  const ItemType other = {ElementType::kF64, {3}};
+  const CatalogItems taken(CatalogOf({{.type = &other}}), DType::kF32);
+  EXPECT_EQ(taken.DTypeOf(0), DType::kF32);
+  EXPECT_THAT(taken.ShapeOf(0), ElementsAre(6));
+  const ItemType same = {ElementType::kF32, {2, 3}};
+  EXPECT_THAT(CatalogItems(CatalogOf({{.type = &same}}), DType::kF32).ShapeOf(0),
+              ElementsAre(2, 3));
+}
+
+TEST(CatalogItemsTest, UniformItemsAreOfOneSizeAndType) {
+  const ItemType floats = {ElementType::kF32, {6}};
+  const ItemType ints = {ElementType::kI32, {6}};
+  const auto uniform = [](const std::vector<Items>& all) {
+    return CatalogItems(CatalogOf(all), absl::nullopt).uniform();
+  };
+  EXPECT_TRUE(uniform({{.count = 5}, {.offset = 500}}));
+  EXPECT_FALSE(uniform({{.count = 5}, {.offset = 500, .bytes = 23}}));
+  EXPECT_TRUE(uniform({{.type = &floats}, {.offset = 500, .type = &floats}}));
+  EXPECT_FALSE(uniform({{.type = &floats}, {.offset = 500, .type = &ints}}));
+}
+
+TEST(CatalogItemsTest, AlignedItemsAllBeginAtMultiples) {
+  const auto aligned = [](const Items& items) {
+    return CatalogItems(CatalogOf({items}), absl::nullopt).aligned_to(16);
+  };
+  EXPECT_TRUE(aligned({.count = 3, .offset = 32, .stride = 48}));
+  EXPECT_FALSE(aligned({.count = 3, .offset = 32, .stride = 40}));
+  EXPECT_FALSE(aligned({.count = 3, .offset = 40, .stride = 48}));
+  EXPECT_TRUE(aligned({.count = 1, .offset = 32, .stride = 40}));
+}
+
+TEST(CatalogItemsTest, TheFingerprintIsOfWhereItemsLie) {
+  const auto print = [](const std::vector<Items>& all) {
+    return CatalogItems(CatalogOf(all), absl::nullopt).fingerprint();
+  };
+  const uint64_t one = print({{.count = 3}});
+  EXPECT_EQ(print({{.count = 3}}), one);
+  EXPECT_NE(one, 0u);
+  EXPECT_NE(print({{.count = 3, .offset = 1}}), one);
+  EXPECT_NE(print({{.count = 3, .stride = 25}}), one);
+  EXPECT_NE(print({{.count = 3, .bytes = 23}}), one);
+  Catalog longer;
+  ASSERT_TRUE(longer.AddObject("a", 1001).ok());
+  ASSERT_TRUE(longer.AddItems(3, 0, 24, 24).ok());
+  EXPECT_NE(CatalogItems(std::move(longer), absl::nullopt).fingerprint(), one);
+}
+
+TEST(GeneratedItemsTest, LieOneBehindTheOther) {
+  const GeneratedItems items(10, 24, absl::nullopt);
+  EXPECT_EQ(items.items(), 10);
+  EXPECT_EQ(items.At(3).offset, 72);
+  EXPECT_EQ(items.At(3).bytes, 24);
+  EXPECT_EQ(items.DTypeOf(3), DType::kU8);
+  EXPECT_THAT(items.ShapeOf(3), ElementsAre(24));
+  const GeneratedItems floats(10, 24, DType::kF32);
+  EXPECT_EQ(floats.DTypeOf(3), DType::kF32);
+  EXPECT_THAT(floats.ShapeOf(3), ElementsAre(6));
+  EXPECT_EQ(floats.fingerprint(), items.fingerprint());
+  EXPECT_NE(GeneratedItems(10, 25, absl::nullopt).fingerprint(), items.fingerprint());
+  EXPECT_TRUE(items.made());
+  EXPECT_FALSE(items.sized());
+}
+
+TEST(GeneratedItemsTest, OfVaryingSizeHaveRoomForTheirLength) {
+  const GeneratedItems items(10, 21, absl::nullopt, true);
+  EXPECT_TRUE(items.sized());
+  EXPECT_FALSE(items.uniform());
+  EXPECT_EQ(items.item_bytes_max(), 32);
+  EXPECT_EQ(items.payload_bytes_max(), 21);
+  EXPECT_EQ(items.At(3).offset, 96);
+  EXPECT_EQ(items.At(3).bytes, 32);
+  EXPECT_NE(GeneratedItems(10, 21, absl::nullopt).fingerprint(), items.fingerprint());
 }
 
 }  // namespace

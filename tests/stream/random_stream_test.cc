@@ -1,15 +1,12 @@
 // A thousand streams with random options and faults: each ends with all its items, or with one
 // error that says what failed, within its time, and whatever its consumer does.
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "oracle/sampled.h"
 #include "session/world.h"
 #include "sluice/session.h"

@@ -6,10 +6,8 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "session/shard/shard_runner.h"
 #include "session/stream/consumer_share.h"
-#include "stream/drained_work.h"
 #include "stream/scripted_source.h"
 
 namespace sluice {
@@ -112,10 +110,9 @@ class RunnerReadAheadTest : public testing::Test {
     options.few_slots = 3;
     options.window = ShardRunner::WindowOf(options.slots);
     options.object_names = {"a.bin"};
-    auto staging = ShardRunner::AllocateStaging(device_.get(), options);
-    ASSERT_TRUE(staging.ok()) << staging.status();
+    auto staging = ShardRunner::AllocateStaging(device_.get(), options).value();
     auto runner =
-        ShardRunner::Make(&work_, device_.get(), &source_, nullptr, *std::move(staging), options);
+        ShardRunner::Make(&work_, device_.get(), &source_, nullptr, std::move(staging), options);
     ASSERT_TRUE(runner.ok()) << runner.status();
     runner_ = *std::move(runner);
     Poll();

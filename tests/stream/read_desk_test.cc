@@ -4,10 +4,10 @@
 #include <cstdlib>
 #include <memory>
 #include <random>
+#include <stdexcept>
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "storage/asked_pause.h"
 #include "stream/scripted_source.h"
 
@@ -16,7 +16,6 @@ namespace {
 
 using stream_test::ScriptedSource;
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::SizeIs;
 
 constexpr int64_t kMs = 1'000'000;
@@ -41,6 +40,10 @@ class ReadDeskTest : public testing::Test {
     EXPECT_TRUE(count.ok()) << count.status();
     done.resize(static_cast<size_t>(count.value_or(0)));
     return done;
+  }
+  ReadDone PollOne() {
+    const std::vector<ReadDone> done = Poll();
+    return done.size() == 1 ? done[0] : throw std::length_error("one answer was to come");
   }
   // Polled often enough that nobody can say that nobody polled.
   void PassTime(int64_t ms) {
@@ -82,11 +85,10 @@ TEST_F(ReadDeskTest, AnAnswerEndsAnOrder) {
   EXPECT_EQ(source_.started[0].attempt, 0);
   EXPECT_THAT(Poll(), SizeIs(0));
   source_.Answer(source_.started[0].cookie, absl::OkStatus(), 3);
-  const std::vector<ReadDone> done = Poll();
-  ASSERT_THAT(done, SizeIs(1));
-  EXPECT_TRUE(done[0].status.ok());
-  EXPECT_EQ(done[0].slot, 1);
-  EXPECT_EQ(done[0].data, source_.started[0].data + 3);
+  const ReadDone done = PollOne();
+  EXPECT_TRUE(done.status.ok());
+  EXPECT_EQ(done.slot, 1);
+  EXPECT_EQ(done.data, source_.started[0].data + 3);
   EXPECT_EQ(desk_->outstanding(), 0);
 }
 
@@ -106,10 +108,7 @@ TEST_F(ReadDeskTest, ASlotReadsIntoTheBlockThatItWasGiven) {
 }
 
 TEST_F(ReadDeskTest, TransientFailuresAreTriedAgainLaterAndLater) {
-  RetryOptions retry;
-  retry.attempts_max = 3;
-  retry.backoff = absl::Milliseconds(10);
-  Make(1, 0, {}, retry);
+  Make(1, 0, {}, {.attempts_max = 3, .backoff = absl::Milliseconds(10)});
   Order(0);
   source_.Answer(0, absl::UnavailableError("reset"));
   EXPECT_THAT(Poll(), SizeIs(0));
@@ -125,17 +124,13 @@ TEST_F(ReadDeskTest, TransientFailuresAreTriedAgainLaterAndLater) {
   now_ns_ += 20 * kMs;
   EXPECT_THAT(Poll(), SizeIs(0));
   source_.Answer(0);
-  const std::vector<ReadDone> done = Poll();
-  ASSERT_THAT(done, SizeIs(1));
-  EXPECT_TRUE(done[0].status.ok());
+  const ReadDone done = PollOne();
+  EXPECT_TRUE(done.status.ok());
   EXPECT_EQ(desk_->counters().retries, 2);
 }
 
 TEST_F(ReadDeskTest, AServerIsAskedAgainWhenItWishes) {
-  RetryOptions retry;
-  retry.attempts_max = 1;
-  retry.request_timeout = absl::Seconds(5);
-  Make(1, 0, {}, retry);
+  Make(1, 0, {}, {.attempts_max = 1, .request_timeout = absl::Seconds(5)});
   Order(0);
   const absl::Status asked = WithAskedPause(absl::UnavailableError("busy"), absl::Seconds(2));
   for (int i = 0; i < 2; ++i) {
@@ -147,48 +142,41 @@ TEST_F(ReadDeskTest, AServerIsAskedAgainWhenItWishes) {
     ASSERT_THAT(source_.open, SizeIs(1));
   }
   source_.Answer(0, asked);  // six seconds in all
-  const std::vector<ReadDone> done = Poll();
-  ASSERT_THAT(done, SizeIs(1));
-  EXPECT_EQ(ReadFailureOf(done[0].status)->attempts, 3);
+  const ReadDone done = PollOne();
+  EXPECT_EQ(ReadFailureOf(done.status)->attempts, 3);
 }
 
 TEST_F(ReadDeskTest, TheLastFailureNamesObjectRangeAttemptsAndCause) {
-  RetryOptions retry;
-  retry.attempts_max = 2;
-  Make(1, 0, {}, retry);
+  Make(1, 0, {}, {.attempts_max = 2});
   Order(0);
   source_.Answer(0, absl::UnavailableError("reset"));
   Poll();
   now_ns_ = desk_->next_due_ns();
   Poll();
   source_.Answer(0, absl::UnavailableError("reset again"));
-  const std::vector<ReadDone> done = Poll();
-  ASSERT_THAT(done, SizeIs(1));
-  EXPECT_TRUE(absl::IsUnavailable(done[0].status));
-  const absl::optional<ReadFailure> failure = ReadFailureOf(done[0].status);
+  const ReadDone done = PollOne();
+  EXPECT_TRUE(absl::IsUnavailable(done.status));
+  const absl::optional<ReadFailure> failure = ReadFailureOf(done.status);
   ASSERT_TRUE(failure.has_value());
   EXPECT_EQ(failure->object, "b.bin");
   EXPECT_EQ(failure->offset, 100);
   EXPECT_EQ(failure->bytes, 50);
   EXPECT_EQ(failure->attempts, 2);
   EXPECT_EQ(failure->cause, "reset again");
-  EXPECT_THAT(done[0].status.message(), HasSubstr("bytes 100 to 149 of b.bin"));
+  EXPECT_THAT(done.status.message(), testing::HasSubstr("bytes 100 to 149 of b.bin"));
 }
 
 TEST_F(ReadDeskTest, PermanentFailuresAreFinalAtOnce) {
   Make(1, 0);
   Order(0);
   source_.Answer(0, absl::NotFoundError("no such file"));
-  const std::vector<ReadDone> done = Poll();
-  ASSERT_THAT(done, SizeIs(1));
-  EXPECT_TRUE(absl::IsNotFound(done[0].status));
-  EXPECT_EQ(ReadFailureOf(done[0].status)->attempts, 1);
+  const ReadDone done = PollOne();
+  EXPECT_TRUE(absl::IsNotFound(done.status));
+  EXPECT_EQ(ReadFailureOf(done.status)->attempts, 1);
 }
 
 TEST_F(ReadDeskTest, LateRequestsAreCancelledAndTriedAgain) {
-  RetryOptions retry;
-  retry.request_timeout = absl::Seconds(1);
-  Make(1, 0, {}, retry);
+  Make(1, 0, {}, {.request_timeout = absl::Seconds(1)});
   Order(0);
   PassTime(999);
   EXPECT_THAT(source_.cancelled, SizeIs(0));
@@ -204,9 +192,7 @@ TEST_F(ReadDeskTest, LateRequestsAreCancelledAndTriedAgain) {
 }
 
 TEST_F(ReadDeskTest, AReadWhoseBytesStillComeIsNotLate) {
-  RetryOptions retry;
-  retry.request_timeout = absl::Seconds(1);
-  Make(1, 0, {}, retry);
+  Make(1, 0, {}, {.request_timeout = absl::Seconds(1)});
   Order(0);
   for (int i = 0; i < 100; ++i) {
     PassTime(900);
@@ -220,11 +206,8 @@ TEST_F(ReadDeskTest, AReadWhoseBytesStillComeIsNotLate) {
 }
 
 TEST_F(ReadDeskTest, AReadThatWaitsInTheSourceIsNotLate) {
-  RetryOptions retry;
-  retry.request_timeout = absl::Seconds(1);
-  HedgeOptions hedge;
-  hedge.enabled = true;
-  Make(1, 1, hedge, retry);
+  const RetryOptions retry = {.request_timeout = absl::Seconds(1)};
+  Make(1, 1, {.enabled = true}, retry);
   Learn(40);
   Order(0);
   source_.open[0].TellWaits();
@@ -243,9 +226,7 @@ TEST_F(ReadDeskTest, AReadThatWaitsInTheSourceIsNotLate) {
 
 // Who does not poll finds late what nobody drove: it has a while to catch up.
 TEST_F(ReadDeskTest, NobodyIsLateWhileNobodyPolls) {
-  RetryOptions retry;
-  retry.request_timeout = absl::Seconds(1);
-  Make(1, 0, {}, retry);
+  Make(1, 0, {}, {.request_timeout = absl::Seconds(1)});
   Order(0);
   PassTime(10);
   now_ns_ += 30'000 * kMs;
@@ -295,9 +276,7 @@ TEST_F(ReadDeskTest, LateReadsHalveWhatIsUnderWay) {
 
 // A generator makes no later item before this one was taken.
 TEST_F(ReadDeskTest, WhatWaitsInTheSourceHoldsUpNoOlderOrder) {
-  RetryOptions retry;
-  retry.request_timeout = absl::Seconds(1);
-  Make(2, 0, {}, retry);
+  Make(2, 0, {}, {.request_timeout = absl::Seconds(1)});
   Order(0);
   Order(1);
   source_.open[1].TellWaits();
@@ -313,9 +292,7 @@ TEST_F(ReadDeskTest, WhatWaitsInTheSourceHoldsUpNoOlderOrder) {
 }
 
 TEST_F(ReadDeskTest, AHedgeThatAnswersFirstWins) {
-  HedgeOptions hedge;
-  hedge.enabled = true;
-  Make(2, 1, hedge);
+  Make(2, 1, {.enabled = true});
   Learn(40);
   Order(1);
   now_ns_ += 10 * kMs;
@@ -331,9 +308,8 @@ TEST_F(ReadDeskTest, AHedgeThatAnswersFirstWins) {
   EXPECT_EQ(second.attempt, 1);
   EXPECT_EQ(desk_->spares_used(), 1);
   source_.Answer(second.cookie);
-  const std::vector<ReadDone> done = Poll();
-  ASSERT_THAT(done, SizeIs(1));
-  EXPECT_EQ(done[0].data, second.data);
+  const ReadDone done = PollOne();
+  EXPECT_EQ(done.data, second.data);
   EXPECT_EQ(desk_->BlockOf(1), second.data);
   EXPECT_THAT(source_.cancelled, ElementsAre(first.cookie));
   // The loser stays charged until it ends.
@@ -346,9 +322,7 @@ TEST_F(ReadDeskTest, AHedgeThatAnswersFirstWins) {
 }
 
 TEST_F(ReadDeskTest, AHedgeThatLosesIsForgotten) {
-  HedgeOptions hedge;
-  hedge.enabled = true;
-  Make(1, 1, hedge);
+  Make(1, 1, {.enabled = true});
   Learn(40);
   Order(0);
   now_ns_ += 20 * kMs;
@@ -365,10 +339,7 @@ TEST_F(ReadDeskTest, AHedgeThatLosesIsForgotten) {
 }
 
 TEST_F(ReadDeskTest, HedgesKeepWithinTheirShare) {
-  HedgeOptions hedge;
-  hedge.enabled = true;
-  hedge.extra_share_max = 0.1;
-  Make(8, 8, hedge);
+  Make(8, 8, {.enabled = true, .extra_share_max = 0.1});
   Learn(20);
   for (int slot = 0; slot < 8; ++slot) Order(slot);
   now_ns_ += 20 * kMs;
@@ -378,9 +349,7 @@ TEST_F(ReadDeskTest, HedgesKeepWithinTheirShare) {
 }
 
 TEST_F(ReadDeskTest, WithoutSpareMemoryNothingIsHedged) {
-  HedgeOptions hedge;
-  hedge.enabled = true;
-  Make(1, 0, hedge);
+  Make(1, 0, {.enabled = true});
   Learn(20);
   Order(0);
   now_ns_ += 100 * kMs;
@@ -426,12 +395,8 @@ TEST_F(ReadDeskTest, RandomAnswersNeverShareMemory) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     std::mt19937_64 random(seed);
     const auto below = [&random](uint64_t n) { return static_cast<int64_t>(random() % n); };
-    HedgeOptions hedge;
-    hedge.enabled = true;
-    hedge.extra_share_max = 0.5;
-    RetryOptions retry;
-    retry.attempts_max = 3;
-    retry.request_timeout = absl::Milliseconds(200);
+    const HedgeOptions hedge = {.enabled = true, .extra_share_max = 0.5};
+    const RetryOptions retry = {.attempts_max = 3, .request_timeout = absl::Milliseconds(200)};
     source_.open.clear();
     const int slots = static_cast<int>(1 + below(6));
     const int spares = static_cast<int>(1 + below(3));

@@ -30,22 +30,16 @@ void ExpectRequests(const ShardDir& dir, const std::string& scheme, int64_t piec
                                   << exchange);
   std::atomic<int64_t> requests{0};
   std::atomic<int64_t> repeated{0};
-  WithStreams(
-      ranks,
-      [&](int) {
-        StreamOptions options = dir.Options();
-        options.source.uri = scheme + dir.path();
-        options.reads.piece_bytes = piece_bytes;
-        options.reads.exchange = exchange;
-        options.order.epochs = 2;
-        return options;
-      },
-      [&](int, Stream* stream) {
-        EXPECT_EQ(TakeAll(stream, dir).size(), static_cast<size_t>(2 * kItems));
-        const StreamStats stats = stream->stats();
-        requests += stats.requests;
-        repeated += stats.hedges + stats.retries;
-      });
+  StreamOptions options = dir.Options(scheme);
+  options.reads.piece_bytes = piece_bytes;
+  options.reads.exchange = exchange;
+  options.order.epochs = 2;
+  WithStreams(ranks, options, [&](int, Stream* stream) {
+    EXPECT_EQ(TakeAll(stream, dir).size(), static_cast<size_t>(2 * kItems));
+    const StreamStats stats = stream->stats();
+    requests += stats.requests;
+    repeated += stats.hedges + stats.retries;
+  });
   EXPECT_EQ(repeated, 0);
   const int64_t readers = exchange ? 1 : ranks;
   EXPECT_EQ(requests, readers * 2 * kItems * PiecesOf(dir.item_bytes(), piece_bytes));
@@ -75,8 +69,7 @@ TEST(RequestsTest, AreSharedOutWithTheItems) {
     WithStreams(
         3,
         [&](int rank) {
-          StreamOptions options = dir.Options();
-          options.source.uri = scheme + dir.path();
+          StreamOptions options = dir.Options(scheme);
           options.reads.piece_bytes = 4'096;
           options.selection = {rank, 3, absl::nullopt};
           return options;

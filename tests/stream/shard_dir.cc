@@ -53,9 +53,9 @@ std::string ShardDir::FileOf(int64_t object) const {
   return absl::StrCat(path_, "/", NameOf(object));
 }
 
-StreamOptions ShardDir::Options() const {
+StreamOptions ShardDir::Options(const std::string& scheme) const {
   StreamOptions options;
-  options.source.uri = "buffered:" + path_;
+  options.source.uri = scheme + path_;
   options.reads.budget_bytes = int64_t{4} << 20;
   options.timeout = absl::Minutes(2);
   return options;

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <string>
 
-#include "absl/types/span.h"
 #include "sluice/stream.h"
 
 namespace sluice::stream_test {
@@ -25,8 +24,8 @@ class ShardDir {
   std::string FileOf(int64_t object) const;
   std::string NameOf(int64_t object) const;
 
-  // A stream of it, read through the page cache.
-  StreamOptions Options() const;
+  // A stream of it, read through the page cache, or by another scheme.
+  StreamOptions Options(const std::string& scheme = "buffered:") const;
 
   // Byte `at` of an item.
   static std::byte ByteOf(int64_t item, int64_t at) {

@@ -5,14 +5,11 @@
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "sluice/stream.h"
-#include "stream/mapped.h"
 #include "stream/shard_dir.h"
 #include "stream/take_all.h"
 
@@ -20,36 +17,33 @@ namespace sluice {
 namespace {
 
 using stream_test::Every;
-using stream_test::Mapped;
 using stream_test::ShardDir;
 using stream_test::TakeAll;
 using stream_test::WithStream;
 using stream_test::WithStreams;
-using testing::HasSubstr;
 
 TEST(ShrinkingFileTest, AFileThatShrinksUnderALeaseIsAnErrorAndNotASignal) {
   for (const bool progress_thread : {false, true}) {
     for (const bool held : {false, true}) {
       const ShardDir dir(8, 20'000, 2);
-      StreamOptions options = Mapped(dir);
+      StreamOptions options = dir.Options("mmap:");
       std::string cursor;
       WithStream(
           options,
           [&](Stream* stream) {
             ASSERT_TRUE(stream->Next().ok());
-            absl::StatusOr<Lease> lease = stream->Next();
-            ASSERT_TRUE(lease.ok()) << lease.status();
+            auto lease = stream->Next().value();
             ASSERT_EQ(truncate(dir.FileOf(0).c_str(), 0), 0);
-            const auto* const bytes = static_cast<const uint8_t*>(lease->view().data);
+            const auto* const bytes = static_cast<const uint8_t*>(lease.view().data);
             EXPECT_EQ(bytes[10'000], 0);
             EXPECT_EQ(bytes[19'999], 0);
-            if (!held) *lease = Lease();
+            if (!held) lease = Lease();
             for (int i = 0; i < 2; ++i) {
               const absl::Status status = stream->Next().status();
               EXPECT_TRUE(absl::IsDataLoss(status)) << status;
-              EXPECT_THAT(status.message(), HasSubstr(dir.NameOf(0)));
+              EXPECT_THAT(status.message(), testing::HasSubstr(dir.NameOf(0)));
             }
-            *lease = Lease();
+            lease = Lease();
             cursor = stream->Cursor();
           },
           progress_thread);
@@ -66,7 +60,7 @@ TEST(ShrinkingFileTest, AFileThatShrinksUnderALeaseIsAnErrorAndNotASignal) {
 // Nothing of it raises a signal: the last page is there, and ends in zeros.
 TEST(ShrinkingFileTest, AFileThatIsCutWithinAPageIsAnErrorToo) {
   const ShardDir dir(4, 1'000, 1);
-  WithStream(Mapped(dir), [&](Stream* stream) {
+  WithStream(dir.Options("mmap:"), [&](Stream* stream) {
     const absl::StatusOr<Lease> lease = stream->Next();
     ASSERT_TRUE(lease.ok()) << lease.status();
     ASSERT_EQ(truncate(dir.FileOf(0).c_str(), 500), 0);
@@ -77,7 +71,7 @@ TEST(ShrinkingFileTest, AFileThatIsCutWithinAPageIsAnErrorToo) {
 
 TEST(ShrinkingFileTest, AFileThatShrankBeforeItsTurnIsAnError) {
   const ShardDir dir(8, 20'000, 2);
-  StreamOptions options = Mapped(dir);
+  StreamOptions options = dir.Options("mmap:");
   options.reads.slots = 1;
   WithStream(options, [&](Stream* stream) {
     ASSERT_TRUE(stream->Next().ok());
@@ -97,8 +91,7 @@ TEST(ShrinkingFileTest, OtherRanksHearThatAFileShrankUnderALease) {
     WithStreams(
         3,
         [&](int rank) {
-          StreamOptions options = dir.Options();
-          options.source.uri = "mmap:" + dir.path();
+          StreamOptions options = dir.Options("mmap:");
           options.selection = {rank, 3, absl::nullopt};
           options.order.epochs = 100'000;  // nobody comes to the end
           return options;
@@ -127,17 +120,16 @@ void OwnHandler(int) {}
 
 TEST(ShrinkingFileTest, NothingIsLentWhereTheProgramHasAHandlerOfItsOwn) {
   const ShardDir dir(5, 5'000, 5);
-  WithStream(Mapped(dir), [&](Stream* stream) { TakeAll(stream, dir); });  // ours is there
+  WithStream(dir.Options("mmap:"), [&](Stream* stream) { TakeAll(stream, dir); });  // ours is there
   struct sigaction ours;
   struct sigaction own = {};
   own.sa_handler = &OwnHandler;
   ASSERT_EQ(sigaction(SIGBUS, &own, &ours), 0);
-  WithStream(Mapped(dir), [&](Stream* stream) {
-    const absl::StatusOr<Lease> lease = stream->Next();
-    ASSERT_TRUE(lease.ok()) << lease.status();
+  WithStream(dir.Options("mmap:"), [&](Stream* stream) {
+    const auto lease = stream->Next().value();
     // What is copied may be written to.
-    *static_cast<uint8_t*>(lease->view().data) ^= 0;
-    dir.Expect(lease->view(), 0);
+    *static_cast<uint8_t*>(lease.view().data) ^= 0;
+    dir.Expect(lease.view(), 0);
     EXPECT_EQ(TakeAll(stream, dir), Every(1, 1, 5));
   });
   ASSERT_EQ(sigaction(SIGBUS, &ours, nullptr), 0);

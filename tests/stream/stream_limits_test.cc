@@ -57,20 +57,18 @@ TEST(StreamLimitsTest, TheFloorIsNamedWithItsParts) {
             "budget_bytes 4095 is too small: the least is 4096 = 1 x 4096 bytes (a piece of 100 "
             "bytes at alignment 1); piece_bytes makes pieces smaller");
   options.reads.budget_bytes = 4096;
-  const auto least = Limits(options, items);
-  ASSERT_TRUE(least.ok()) << least.status();
-  EXPECT_EQ(least->slots, 1);
-  EXPECT_EQ(least->spares, 0);
+  const auto least = Limits(options, items).value();
+  EXPECT_EQ(least.slots, 1);
+  EXPECT_EQ(least.spares, 0);
 
   options.reads.hedge.enabled = true;
   EXPECT_EQ(Limits(options, items).status().message(),
             "budget_bytes 4096 is too small: the least is 8192 = 2 x 4096 bytes (a piece of 100 "
             "bytes at alignment 1, and one more for a hedge); piece_bytes makes pieces smaller");
   options.reads.budget_bytes = 8192;
-  const auto hedged = Limits(options, items);
-  ASSERT_TRUE(hedged.ok()) << hedged.status();
-  EXPECT_EQ(hedged->slots, 1);
-  EXPECT_EQ(hedged->spares, 1);
+  const auto hedged = Limits(options, items).value();
+  EXPECT_EQ(hedged.slots, 1);
+  EXPECT_EQ(hedged.spares, 1);
 }
 
 TEST(StreamLimitsTest, BlocksHoldPiecesThatBeginAnywhere) {
@@ -94,10 +92,9 @@ TEST(StreamLimitsTest, PiecesAreWholeCacheLinesOrWholeItems) {
   ASSERT_TRUE(cut.ok() && whole.ok());
   EXPECT_EQ(cut->piece_bytes, 128);
   EXPECT_EQ(whole->piece_bytes, 1000);
-  const auto automatic = Limits(Budget(4 * kMiB), SizedItems(64 * kMiB));
-  ASSERT_TRUE(automatic.ok());
-  EXPECT_EQ(automatic->piece_bytes, 512 * kKiB) << "an eighth";
-  EXPECT_EQ(automatic->slots, 8);
+  const auto automatic = Limits(Budget(4 * kMiB), SizedItems(64 * kMiB)).value();
+  EXPECT_EQ(automatic.piece_bytes, 512 * kKiB) << "an eighth";
+  EXPECT_EQ(automatic.slots, 8);
 }
 
 TEST(StreamLimitsTest, HedgesTakeATwelfthAndNoMoreThanSlotsNeed) {
@@ -125,20 +122,17 @@ TEST(StreamLimitsTest, NoMoreSlotsThanPieces) {
   options.reads.piece_bytes = 256 * kKiB;
   const SizedItems items(kMiB);
   for (const int64_t to_come : {0, 1, 3, 63}) {
-    const auto limits = Limits(options, items, 1, to_come);
-    ASSERT_TRUE(limits.ok()) << limits.status();
-    EXPECT_EQ(limits->slots, 4 * (to_come == 0 ? 1 : to_come));
+    const auto limits = Limits(options, items, 1, to_come).value();
+    EXPECT_EQ(limits.slots, 4 * (to_come == 0 ? 1 : to_come));
   }
   // More pieces than can be counted.
-  const auto endless = Limits(options, items, 1, int64_t{1} << 60);
-  ASSERT_TRUE(endless.ok()) << endless.status();
-  EXPECT_EQ(endless->slots, 256);
+  const auto endless = Limits(options, items, 1, int64_t{1} << 60).value();
+  EXPECT_EQ(endless.slots, 256);
   // Two buffers of an item each, in pieces.
-  EXPECT_EQ(endless->window, 256 + 2 * 4 + 64);
+  EXPECT_EQ(endless.window, 256 + 2 * 4 + 64);
   options.order.in_order = false;
-  const auto as_they_come = Limits(options, items);
-  ASSERT_TRUE(as_they_come.ok());
-  EXPECT_EQ(as_they_come->window, ShardRunner::WindowOf(256));
+  const auto as_they_come = Limits(options, items).value();
+  EXPECT_EQ(as_they_come.window, ShardRunner::WindowOf(256));
 }
 
 TEST(StreamLimitsTest, CellsHoldWhatTheTransformMakes) {

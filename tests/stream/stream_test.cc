@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <deque>
 #include <filesystem>
 #include <fstream>
@@ -14,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "session/world.h"
 #include "sluice/session.h"
 #include "stream/shard_dir.h"
@@ -26,24 +25,18 @@ namespace {
 
 using session_test::Rank;
 using session_test::RunRanks;
+using stream_test::ForEachLease;
 using stream_test::ShardDir;
 using stream_test::TakeAll;
+using stream_test::WithStream;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::unique_ptr<Session> Open(Rank& self) {
-  absl::StatusOr<std::unique_ptr<Session>> session =
-      Session::Create(std::move(self.fabric), SessionOptions());
-  EXPECT_TRUE(session.ok()) << session.status();
-  return *std::move(session);
-}
-
-// Runs `body` on one rank with a stream.
-void WithStream(const StreamOptions& options, const std::function<void(Stream*)>& body,
-                bool progress_thread = false, const InjectedDelay& delay = {}) {
-  stream_test::WithStreams(
-      1, [&](int) { return options; }, [&](int, Stream* stream) { body(stream); }, progress_thread,
-      delay);
+// Runs `body` on one rank with a session.
+void WithSession(const std::function<void(Session*)>& body) {
+  RunRanks(1, [&](Rank& self) {
+    body(Session::Create(std::move(self.fabric), SessionOptions()).value().get());
+  });
 }
 
 void WithDelay(const StreamOptions& options, const InjectedDelay& delay,
@@ -56,8 +49,7 @@ std::vector<int64_t> Range(int64_t count) { return stream_test::Every(0, 1, coun
 TEST(StreamTest, DeliversAllItemsInOrder) {
   const ShardDir dir(100, 10'000, 7);
   for (const char* scheme : {"buffered:", "file:", "mmap:"}) {
-    StreamOptions options = dir.Options();
-    options.source.uri = scheme + dir.path();
+    StreamOptions options = dir.Options(scheme);
     WithStream(options, [&](Stream* stream) {
       EXPECT_EQ(stream->items(), 100);
       EXPECT_EQ(TakeAll(stream, dir), Range(100)) << scheme;
@@ -125,19 +117,16 @@ TEST(StreamTest, BatchesDoNotReachOverEpochs) {
   WithStream(options, [&](Stream* stream) {
     std::vector<int64_t> sizes;
     std::vector<int64_t> epochs;
-    while (true) {
-      absl::StatusOr<Lease> lease = stream->Next();
-      ASSERT_TRUE(lease.ok()) << lease.status();
-      if (lease->end()) break;
-      sizes.push_back(lease->items());
-      epochs.push_back(lease->epoch(lease->items() - 1));
-      const TensorView batch = lease->batch();
-      EXPECT_EQ(batch.shape, (std::vector<int64_t>{lease->items(), 1'000}));
-      for (int64_t i = 0; i < lease->items(); ++i) {
-        dir.Expect(lease->view(i), lease->item(i));
-        EXPECT_EQ(lease->view(i).data, static_cast<std::byte*>(batch.data) + i * 1'000);
+    ForEachLease(stream, [&](Lease& lease) {
+      sizes.push_back(lease.items());
+      epochs.push_back(lease.epoch(lease.items() - 1));
+      const TensorView batch = lease.batch();
+      EXPECT_EQ(batch.shape, (std::vector<int64_t>{lease.items(), 1'000}));
+      for (int64_t i = 0; i < lease.items(); ++i) {
+        dir.Expect(lease.view(i), lease.item(i));
+        EXPECT_EQ(lease.view(i).data, static_cast<std::byte*>(batch.data) + i * 1'000);
       }
-    }
+    });
     EXPECT_THAT(sizes, ElementsAre(4, 4, 2, 4, 4, 2));
     EXPECT_THAT(epochs, ElementsAre(0, 0, 0, 1, 1, 1));
   });
@@ -170,9 +159,8 @@ TEST(StreamTest, TransformsWhileLoading) {
   options.reads.piece_bytes = 192;
   WithStream(options, [&](Stream* stream) {
     for (int64_t item = 0; item < 5; ++item) {
-      absl::StatusOr<Lease> lease = stream->Next();
-      ASSERT_TRUE(lease.ok()) << lease.status();
-      const TensorView view = lease->view();
+      auto lease = stream->Next().value();
+      const TensorView view = lease.view();
       ASSERT_EQ(view.dtype, DType::kF32);
       ASSERT_THAT(view.shape, ElementsAre(1'000));
       const float* const values = static_cast<const float*>(view.data);
@@ -189,9 +177,8 @@ TEST(StreamTest, AskingForMoreThanThereAreBuffersIsAnErrorThatEndsNothing) {
   WithStream(dir.Options(), [&](Stream* stream) {
     std::vector<Lease> leases;
     for (int i = 0; i < 2; ++i) {
-      absl::StatusOr<Lease> lease = stream->Next();
-      ASSERT_TRUE(lease.ok());
-      leases.push_back(*std::move(lease));
+      auto lease = stream->Next().value();
+      leases.push_back(std::move(lease));
     }
     EXPECT_TRUE(absl::IsFailedPrecondition(stream->Next().status()));
     leases.clear();
@@ -242,8 +229,7 @@ std::set<const void*> PlacesOf(const StreamOptions& options, const ShardDir& dir
 TEST(StreamTest, WholeItemsAreHandedOverInTheBlocksThatTheyWereReadInto) {
   const ShardDir dir(60, 4096, 20);
   for (const char* scheme : {"buffered:", "file:"}) {
-    StreamOptions options = dir.Options();
-    options.source.uri = scheme + dir.path();
+    StreamOptions options = dir.Options(scheme);
     options.reads.slots = 5;
     options.buffers.count = 3;
     EXPECT_EQ(PlacesOf(options, dir).size(), 8u) << scheme;
@@ -256,8 +242,7 @@ TEST(StreamTest, WholeItemsAreHandedOverInTheBlocksThatTheyWereReadInto) {
 // something else, or come in several pieces.
 TEST(StreamTest, WhatCannotBeHandedOverIsCopied) {
   const ShardDir odd(60, 5'001, 20);
-  StreamOptions options = odd.Options();
-  options.source.uri = "file:" + odd.path();
+  StreamOptions options = odd.Options("file:");
   options.reads.slots = 5;
   EXPECT_GT(PlacesOf(options, odd).size(), 0u);
   const ShardDir dir(60, 4096, 20);
@@ -304,10 +289,9 @@ TEST(StreamTest, ACursorGoesOnAfterWhatWasReleased) {
       WithStream(options, [&](Stream* stream) {
         EXPECT_EQ(stream->items(), 60 - static_cast<int64_t>(seen.size()));
         for (int i = 0; i < 7; ++i) {
-          absl::StatusOr<Lease> lease = stream->Next();
-          ASSERT_TRUE(lease.ok()) << lease.status();
-          if (lease->end()) break;
-          seen.push_back(lease->item());
+          auto lease = stream->Next().value();
+          if (lease.end()) break;
+          seen.push_back(lease.item());
         }
         Lease leased = *stream->Next();  // not released: comes again
         cursor = stream->Cursor();
@@ -327,12 +311,10 @@ TEST(StreamTest, RefusesACursorOfAnotherStream) {
   const ShardDir dir(30, 500, 30);
   StreamOptions options = dir.Options();
   options.order.cursor = "sluice-cursor-1 items 31 shuffle 0 seed 0 places 0 1 31 position 3 done";
-  RunRanks(1, [&](Rank& self) {
-    const std::unique_ptr<Session> session = Open(self);
-    EXPECT_THAT(OpenStream(session.get(), options).status().message(),
-                HasSubstr("of another stream"));
+  WithSession([&](Session* session) {
+    EXPECT_THAT(OpenStream(session, options).status().message(), HasSubstr("of another stream"));
     options.order.cursor = "nonsense";
-    EXPECT_THAT(OpenStream(session.get(), options).status().message(),
+    EXPECT_THAT(OpenStream(session, options).status().message(),
                 HasSubstr("not a stream's cursor"));
   });
 }
@@ -341,43 +323,39 @@ TEST(StreamTest, TooSmallABudgetNamesTheFloor) {
   const ShardDir dir(3, 10'000, 3);
   StreamOptions options = dir.Options();
   options.reads.budget_bytes = 5'000;
-  RunRanks(1, [&](Rank& self) {
-    const std::unique_ptr<Session> session = Open(self);
-    const absl::Status status = OpenStream(session.get(), options).status();
+  WithSession([&](Session* session) {
+    const absl::Status status = OpenStream(session, options).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status));
     EXPECT_THAT(status.message(), HasSubstr("the least is 12288"));
     // The session goes on.
     options.reads.budget_bytes = 12'288;
-    EXPECT_TRUE(OpenStream(session.get(), options).ok());
+    EXPECT_TRUE(OpenStream(session, options).ok());
   });
 }
 
 TEST(StreamTest, BadSourcesAreClearErrors) {
   const ShardDir dir(3, 100, 3);
-  RunRanks(1, [&](Rank& self) {
-    const std::unique_ptr<Session> session = Open(self);
+  WithSession([&](Session* session) {
     StreamOptions options;
-    EXPECT_THAT(OpenStream(session.get(), options).status().message(), HasSubstr("generator"));
+    EXPECT_THAT(OpenStream(session, options).status().message(), HasSubstr("generator"));
     options.source.uri = "ftp://x/";
-    EXPECT_THAT(OpenStream(session.get(), options).status().message(), HasSubstr("is no source"));
+    EXPECT_THAT(OpenStream(session, options).status().message(), HasSubstr("is no source"));
     options.source.uri = "file:/nowhere/at/all";
-    EXPECT_TRUE(absl::IsNotFound(OpenStream(session.get(), options).status()));
+    EXPECT_TRUE(absl::IsNotFound(OpenStream(session, options).status()));
     options = dir.Options();
     options.buffers.transform = ItemTransform{DType::kI64, DType::kF32};
-    EXPECT_THAT(OpenStream(session.get(), options).status().message(), HasSubstr("no transform"));
+    EXPECT_THAT(OpenStream(session, options).status().message(), HasSubstr("no transform"));
     options = dir.Options();
     options.buffers.count = 0;
-    EXPECT_THAT(OpenStream(session.get(), options).status().message(),
-                HasSubstr("buffers.count is 0"));
+    EXPECT_THAT(OpenStream(session, options).status().message(), HasSubstr("buffers.count is 0"));
   });
 }
 
 TEST(StreamTest, NumbersThatMakeNoSenseAreClearErrors) {
   const ShardDir dir(3, 100, 3);
-  RunRanks(1, [&](Rank& self) {
-    const std::unique_ptr<Session> session = Open(self);
+  WithSession([&](Session* session) {
     const auto refuses = [&](const StreamOptions& options, const char* what) {
-      const absl::Status status = OpenStream(session.get(), options).status();
+      const absl::Status status = OpenStream(session, options).status();
       EXPECT_TRUE(absl::IsInvalidArgument(status)) << what << ": " << status;
       EXPECT_THAT(status.message(), HasSubstr(what));
     };
@@ -425,7 +403,7 @@ TEST(StreamTest, NumbersThatMakeNoSenseAreClearErrors) {
     refuses(options, "epochs");
     options = dir.Options();
     options.buffers.transform = ItemTransform{DType::kF32, DType::kBF16};
-    EXPECT_TRUE(OpenStream(session.get(), options).ok());
+    EXPECT_TRUE(OpenStream(session, options).ok());
     options = good;
     options.source.item_bytes = 6;
     options.buffers.transform = ItemTransform{DType::kF32, DType::kBF16};
@@ -434,26 +412,24 @@ TEST(StreamTest, NumbersThatMakeNoSenseAreClearErrors) {
     options.timeout = absl::InfiniteDuration();
     options.reads.retry.request_timeout = absl::InfiniteDuration();
     options.reads.retry.backoff = absl::InfiniteDuration();
-    absl::StatusOr<std::unique_ptr<Stream>> stream = OpenStream(session.get(), options);
-    ASSERT_TRUE(stream.ok()) << stream.status();
-    EXPECT_TRUE((*stream)->Next().ok());
+    auto stream = OpenStream(session, options).value();
+    EXPECT_TRUE(stream->Next().ok());
   });
 }
 
 TEST(StreamTest, AnIndexThatIsNoPlainFileIsAnErrorAtOnce) {
   const ShardDir dir(3, 100, 3);
   const std::string index = dir.path() + "/index.json";
-  RunRanks(1, [&](Rank& self) {
-    const std::unique_ptr<Session> session = Open(self);
+  WithSession([&](Session* session) {
     std::filesystem::remove(index);
     ASSERT_EQ(mkfifo(index.c_str(), 0600), 0);
-    absl::Status status = OpenStream(session.get(), dir.Options()).status();
+    absl::Status status = OpenStream(session, dir.Options()).status();
     EXPECT_THAT(status.message(), HasSubstr("it is no file"));
     std::filesystem::remove(index);
     std::ofstream(index) << "{}";
     // Sparse: it is not read to find out.
     std::filesystem::resize_file(index, std::uintmax_t{1} << 40);
-    status = OpenStream(session.get(), dir.Options()).status();
+    status = OpenStream(session, dir.Options()).status();
     EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   });
 }
@@ -466,16 +442,15 @@ TEST(StreamTest, ACursorIsOfItsDataSet) {
     ASSERT_TRUE(stream->Next().ok());
     cursor = stream->Cursor();
   });
-  RunRanks(1, [&](Rank& self) {
-    const std::unique_ptr<Session> session = Open(self);
+  WithSession([&](Session* session) {
     StreamOptions options = other.Options();
     options.order.cursor = cursor;
-    const absl::Status status = OpenStream(session.get(), options).status();
+    const absl::Status status = OpenStream(session, options).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_THAT(status.message(), HasSubstr("another data set"));
     options = one.Options();
     options.order.cursor = cursor;
-    EXPECT_TRUE(OpenStream(session.get(), options).ok());
+    EXPECT_TRUE(OpenStream(session, options).ok());
   });
 }
 

@@ -12,7 +12,6 @@
 
 #include "device/device.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "session/base/copy_queue.h"
 #include "session/stream/catalog_items.h"
 

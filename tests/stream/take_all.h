@@ -18,6 +18,16 @@ void WithStreams(int ranks, const std::function<StreamOptions(int rank)>& option
                  const std::function<void(int rank, Stream*)>& body, bool progress_thread = false,
                  const InjectedDelay& delay = {});
 
+// The same with one set of options for all ranks; or for one, alone.
+void WithStreams(int ranks, const StreamOptions& options,
+                 const std::function<void(int rank, Stream*)>& body, bool progress_thread = false,
+                 const InjectedDelay& delay = {});
+void WithStream(const StreamOptions& options, const std::function<void(Stream*)>& body,
+                bool progress_thread = false, const InjectedDelay& delay = {});
+
+// Takes leases to the end, one at a time, and gives each to `body`.
+void ForEachLease(Stream* stream, const std::function<void(Lease&)>& body);
+
 // Takes all items to the end, checks each, and returns their numbers.
 std::vector<int64_t> TakeAll(Stream* stream, const ShardDir& dir);
 

@@ -11,8 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "main/fails.h"
 #include "session/stream/stream_options.h"
 #include "session/world.h"
 #include "sluice/session.h"
@@ -25,10 +26,10 @@ namespace {
 
 using session_test::Rank;
 using session_test::RunRanks;
+using stream_test::ForEachLease;
 using stream_test::ShardDir;
 using stream_test::WithStreams;
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 // Factors whose results are whole halves, so that f32 has them exactly.
 ItemTransform ByChannels(std::vector<int64_t> shape) {
@@ -76,17 +77,14 @@ void ExpectTransformed(const ItemTransform& transform, const TensorView& view, i
 
 void TakeTransformed(Stream* stream, const ItemTransform& transform, int64_t items) {
   int64_t taken = 0;
-  while (true) {
-    absl::StatusOr<Lease> lease = stream->Next();
-    ASSERT_TRUE(lease.ok()) << lease.status();
-    if (lease->end()) break;
-    ASSERT_TRUE(lease->is_batch());
-    ASSERT_EQ(lease->batch().shape[0], lease->items());
-    for (int64_t i = 0; i < lease->items(); ++i) {
-      ExpectTransformed(transform, lease->view(i), lease->item(i));
+  ForEachLease(stream, [&](Lease& lease) {
+    ASSERT_TRUE(lease.is_batch());
+    ASSERT_EQ(lease.batch().shape[0], lease.items());
+    for (int64_t i = 0; i < lease.items(); ++i) {
+      ExpectTransformed(transform, lease.view(i), lease.item(i));
     }
-    taken += lease->items();
-  }
+    taken += lease.items();
+  });
   EXPECT_EQ(taken, items);
 }
 
@@ -121,9 +119,8 @@ TEST(StreamTransformTest, RandomShapesPiecesBatchesAndRanks) {
     options.order.in_order = random() % 3 != 0;
     if (random() % 3 != 0) options.reads.piece_bytes = 64 * between(1, 20);
     const int ranks = random() % 3 == 0 ? 2 : 1;
-    WithStreams(
-        ranks, [&](int) { return options; },
-        [&](int, Stream* stream) { TakeTransformed(stream, transform, dir.items()); });
+    WithStreams(ranks, options,
+                [&](int, Stream* stream) { TakeTransformed(stream, transform, dir.items()); });
   }
 }
 
@@ -148,41 +145,35 @@ TEST(StreamTransformTest, ShapesOfNpyFiles) {
   options.source.uri = "buffered:" + path;
   options.source.format = ItemFormat::kNpy;
   options.buffers.batch_items = 4;
-  ItemTransform transform;
-  transform.channel_scale = {1, 1, 2};
-  transform.channel_bias = {0, 0, 0};
-  transform.crop = ItemCrop{1, 1, 2, 2};
-  transform.planar = true;
+  ItemTransform transform = {.channel_scale = {1, 1, 2},
+                             .channel_bias = {0, 0, 0},
+                             .planar = true,
+                             .crop = ItemCrop{1, 1, 2, 2}};
   options.buffers.transform = transform;
-  WithStreams(
-      1, [&](int) { return options; },
-      [&](int, Stream* stream) {
-        absl::StatusOr<Lease> lease = stream->Next();
-        ASSERT_TRUE(lease.ok()) << lease.status();
-        ASSERT_EQ(lease->items(), 4);
-        ASSERT_TRUE(lease->is_batch());
-        ASSERT_THAT(lease->batch().shape, ElementsAre(4, 3, 2, 2));
-        const auto* values = static_cast<const float*>(lease->batch().data);
-        for (int64_t item = 0; item < 4; ++item) {
-          const std::vector<int64_t>& s = shapes[static_cast<size_t>(item / 2)];
-          for (int64_t c = 0; c < 3; ++c) {
-            for (int64_t y = 1; y < 3; ++y) {
-              for (int64_t x = 1; x < 3; ++x) {
-                const int64_t at = ((item % 2 * s[0] + y) * s[1] + x) * s[2] + c;
-                ASSERT_EQ(*values++, static_cast<float>(at % 100 * (c == 2 ? 2 : 1)));
-              }
-            }
+  WithStreams(1, options, [&](int, Stream* stream) {
+    auto lease = stream->Next().value();
+    ASSERT_EQ(lease.items(), 4);
+    ASSERT_TRUE(lease.is_batch());
+    ASSERT_THAT(lease.batch().shape, ElementsAre(4, 3, 2, 2));
+    const auto* values = static_cast<const float*>(lease.batch().data);
+    for (int64_t item = 0; item < 4; ++item) {
+      const std::vector<int64_t>& s = shapes[static_cast<size_t>(item / 2)];
+      for (int64_t c = 0; c < 3; ++c) {
+        for (int64_t y = 1; y < 3; ++y) {
+          for (int64_t x = 1; x < 3; ++x) {
+            const int64_t at = ((item % 2 * s[0] + y) * s[1] + x) * s[2] + c;
+            ASSERT_EQ(*values++, static_cast<float>(at % 100 * (c == 2 ? 2 : 1)));
           }
         }
-      });
+      }
+    }
+  });
   // No format says that it is another image.
   RunRanks(1, [&](Rank& self) {
-    auto session = Session::Create(std::move(self.fabric), SessionOptions());
-    ASSERT_TRUE(session.ok());
+    auto session = Session::Create(std::move(self.fabric), SessionOptions()).value();
     const auto refused = [&](const char* text) {
-      const absl::Status status = OpenStream(session->get(), options).status();
-      EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-      EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+      const absl::Status status = OpenStream(session.get(), options).status();
+      EXPECT_THAT(status, Fails(absl::StatusCode::kInvalidArgument, text));
     };
     options.buffers.transform->shape = {4, 5, 3};
     refused("of items of shape {4, 5, 3}, but there are some of {7, 3, 3}");
@@ -204,9 +195,7 @@ TEST(StreamTransformTest, WhatNoItemCouldHaveIsRefused) {
     options.source.uri = "file:/data";
     options.buffers.transform = ByChannels({6, 5, 3});
     change(&*options.buffers.transform);
-    const absl::Status status = CheckStreamOptions(options);
-    EXPECT_TRUE(absl::IsInvalidArgument(status)) << text;
-    EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+    EXPECT_THAT(CheckStreamOptions(options), Fails(absl::StatusCode::kInvalidArgument, text));
   };
   constexpr float kNaN = NAN;
   constexpr float kInfinity = INFINITY;
@@ -231,18 +220,15 @@ TEST(StreamTransformTest, WhatNoItemCouldHaveIsRefused) {
 TEST(StreamTransformTest, ItemsThatAreNoImagesAreRefused) {
   const ShardDir dir(4, 90, 2);
   RunRanks(1, [&](Rank& self) {
-    auto session = Session::Create(std::move(self.fabric), SessionOptions());
-    ASSERT_TRUE(session.ok());
+    auto session = Session::Create(std::move(self.fabric), SessionOptions()).value();
     const auto refused = [&](const char* text, const ItemTransform& transform) {
       StreamOptions options = dir.Options();
       options.buffers.transform = transform;
-      const absl::Status status = OpenStream(session->get(), options).status();
-      EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-      EXPECT_THAT(std::string(status.message()), HasSubstr(text));
+      const absl::Status status = OpenStream(session.get(), options).status();
+      EXPECT_THAT(status, Fails(absl::StatusCode::kInvalidArgument, text));
     };
     refused("of items of shape {6, 6, 3}, but there are some of {90}", ByChannels({6, 6, 3}));
-    ItemTransform flat;
-    flat.planar = true;
+    ItemTransform flat = {.planar = true};
     refused("planar is of items {height, width, channels}, but there are some of shape {90}", flat);
     flat.planar = false;
     flat.crop = ItemCrop{0, 0, 1, 1};
@@ -252,8 +238,8 @@ TEST(StreamTransformTest, ItemsThatAreNoImagesAreRefused) {
     options.source.generator_items = 4;
     options.source.sized_generator = [](int64_t, absl::Span<std::byte>) { return 7; };
     options.buffers.transform = ByChannels({6, 5, 3});
-    EXPECT_THAT(std::string(OpenStream(session->get(), options).status().message()),
-                HasSubstr("items have no shape"));
+    EXPECT_THAT(std::string(OpenStream(session.get(), options).status().message()),
+                testing::HasSubstr("items have no shape"));
   });
 }
 
@@ -267,12 +253,11 @@ TEST(StreamTransformTest, RanksMustAgree) {
       [](ItemTransform* t) { t->dst = DType::kBF16; }};
   for (const auto& change : changes) {
     RunRanks(2, [&](Rank& self) {
-      auto session = Session::Create(std::move(self.fabric), SessionOptions());
-      ASSERT_TRUE(session.ok());
+      auto session = Session::Create(std::move(self.fabric), SessionOptions()).value();
       StreamOptions options = dir.Options();
       options.buffers.transform = ByChannels({6, 5, 3});
       if (self.rank == 1) change(&*options.buffers.transform);
-      EXPECT_TRUE(absl::IsFailedPrecondition(OpenStream(session->get(), options).status()));
+      EXPECT_TRUE(absl::IsFailedPrecondition(OpenStream(session.get(), options).status()));
     });
   }
 }
@@ -290,9 +275,7 @@ TEST(StreamTransformTest, GeneratedImages) {
   ItemTransform transform = ByChannels({6, 5, 3});
   transform.planar = true;
   options.buffers.transform = transform;
-  WithStreams(
-      1, [&](int) { return options; },
-      [&](int, Stream* stream) { TakeTransformed(stream, transform, 5); });
+  WithStreams(1, options, [&](int, Stream* stream) { TakeTransformed(stream, transform, 5); });
 }
 
 }  // namespace
