@@ -63,9 +63,7 @@ TEST_F(BusGuardTest, ManyThreadsFindManyGuards) {
   std::thread churn([&] {
     const std::vector<std::byte> elsewhere(64 * kPage);
     while (!stop) {
-      for (int i = 0; i < 200; ++i) {
-        others.push_back(BusGuard::Watch(elsewhere.data() + i, 1));
-      }
+      for (int i = 0; i < 200; ++i) others.push_back(BusGuard::Watch(elsewhere.data() + i, 1));
       others.clear();
     }
   });

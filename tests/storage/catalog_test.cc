@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "storage/format/catalog_formats.h"
 
 namespace sluice {

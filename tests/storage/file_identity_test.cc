@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "main/fails.h"
 #include "net/fd.h"
 #include "storage/file/directory_lock.h"
 #include "storage/file/file_source.h"
@@ -26,13 +26,10 @@ namespace sluice {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
 
 FileIdentity IdentityOf(const std::string& path) {
   const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  const absl::StatusOr<FileIdentity> identity = IdentifyFile(fd.get());
-  EXPECT_TRUE(identity.ok()) << identity.status();
-  return identity.value_or(FileIdentity());
+  return IdentifyFile(fd.get()).value();
 }
 
 TEST(FileIdentityTest, TellsOtherBytesFromOtherNames) {
@@ -69,11 +66,10 @@ std::unique_ptr<Source> MakeSource(int kind, const FileStorage& storage,
                                  {.files_max = 1, .identities = std::move(identities)});
     return source.ok() ? *std::move(source) : nullptr;
   }
-  FileSourceOptions options;
-  options.access = FileAccess::kBuffered;
-  options.engine = kind == 0 ? FileEngine::kBest : FileEngine::kThreads;
-  options.open_files_max = 1;
-  options.identities = std::move(identities);
+  const FileSourceOptions options = {.access = FileAccess::kBuffered,
+                                     .engine = kind == 0 ? FileEngine::kBest : FileEngine::kThreads,
+                                     .open_files_max = 1,
+                                     .identities = std::move(identities)};
   auto source = MakeFileSource(storage.directory(), names, options);
   return source.ok() ? *std::move(source) : nullptr;
 }
@@ -94,9 +90,7 @@ TEST(FileIdentityTest, SourcesReadTheFilesThatWereMeant) {
     const auto learned = std::make_shared<FileIdentities>(std::vector<std::string>{"a", "b"});
     std::unique_ptr<Source> source = MakeSource(kind, storage, learned);
     ASSERT_NE(source, nullptr);
-    for (const int object : {0, 1, 0}) {
-      EXPECT_TRUE(ReadOne(source.get(), object).ok());
-    }
+    for (const int object : {0, 1, 0}) EXPECT_TRUE(ReadOne(source.get(), object).ok());
     source.reset();
     EXPECT_TRUE(learned->outcome().ok()) << learned->outcome();
     const std::vector<FileIdentity> known = {*learned->known(0), *learned->known(1)};
@@ -108,10 +102,8 @@ TEST(FileIdentityTest, SourcesReadTheFilesThatWereMeant) {
     const auto meant = std::make_shared<FileIdentities>(std::vector<std::string>{"a", "b"}, known);
     source = MakeSource(kind, storage, meant);
     for (const int object : {0, 1}) {
-      const absl::Status status = ReadOne(source.get(), object);
-      EXPECT_TRUE(absl::IsDataLoss(status)) << status;
-      EXPECT_THAT(std::string(status.message()),
-                  HasSubstr(object == 0 ? "a was repl" : "b was rem"));
+      EXPECT_THAT(ReadOne(source.get(), object),
+                  Fails(absl::StatusCode::kDataLoss, object == 0 ? "a was repl" : "b was rem"));
     }
     source.reset();
     EXPECT_TRUE(absl::IsDataLoss(meant->outcome()));
@@ -135,20 +127,18 @@ TEST(FileIdentityTest, AFileThatIsWrittenToIsNoticedWhenItIsClosed) {
         EXPECT_TRUE(absl::IsDataLoss(identities->outcome()));
       }
       source.reset();
-      EXPECT_TRUE(absl::IsDataLoss(identities->outcome())) << identities->outcome();
-      EXPECT_THAT(std::string(identities->outcome().message()), HasSubstr("a was replaced or"));
+      EXPECT_THAT(identities->outcome(), Fails(absl::StatusCode::kDataLoss, "a was replaced or"));
     }
   }
 }
 
 TEST(DirectoryLockTest, IsOneProcesss) {
   const FileStorage storage;
-  absl::StatusOr<DirectoryLock> lock = DirectoryLock::Take(storage.directory(), ".lock");
-  ASSERT_TRUE(lock.ok()) << lock.status();
-  EXPECT_TRUE(lock->held());
+  auto lock = DirectoryLock::Take(storage.directory(), ".lock").value();
+  EXPECT_TRUE(lock.held());
   const absl::Status second = DirectoryLock::Take(storage.directory(), ".lock").status();
   EXPECT_TRUE(absl::IsFailedPrecondition(second)) << second;
-  lock->Release();
+  lock.Release();
   EXPECT_FALSE(fs::exists(storage.Path(".lock")));
   // A process that is killed leaves the file, and no lock.
   const pid_t child = fork();
@@ -177,10 +167,9 @@ TEST(WholeFileTest, ReadsAFileWithinItsLimit) {
   const FileStorage storage;
   const std::string content = SourceContent(1, 200'000);
   storage.Write("a", content);
-  const absl::StatusOr<WholeFile> read = ReadWholeFile(storage.Path("a"), 200'000);
-  ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(read->text, content);
-  EXPECT_EQ(read->identity, IdentityOf(storage.Path("a")));
+  const auto read = ReadWholeFile(storage.Path("a"), 200'000).value();
+  EXPECT_EQ(read.text, content);
+  EXPECT_EQ(read.identity, IdentityOf(storage.Path("a")));
   EXPECT_TRUE(absl::IsResourceExhausted(ReadWholeFile(storage.Path("a"), 199'999).status()));
   storage.Write("empty", "");
   EXPECT_EQ(ReadWholeFile(storage.Path("empty"), 0)->text, "");
@@ -189,7 +178,7 @@ TEST(WholeFileTest, ReadsAFileWithinItsLimit) {
   ASSERT_EQ(mkfifo(storage.Path("pipe").c_str(), 0600), 0);
   EXPECT_TRUE(absl::IsInvalidArgument(ReadWholeFile(storage.Path("pipe"), 10).status()));
   // The kernel says of such a file that it is empty.
-  EXPECT_THAT(ReadWholeFile("/proc/self/status", 1 << 20)->text, HasSubstr("Pid:"));
+  EXPECT_THAT(ReadWholeFile("/proc/self/status", 1 << 20)->text, testing::HasSubstr("Pid:"));
 }
 
 }  // namespace

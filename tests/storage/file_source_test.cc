@@ -69,8 +69,7 @@ absl::string_view Part(absl::string_view content, int64_t offset, int64_t bytes)
 
 TEST_P(FileSourceTest, RefusesNamesThatLeadOutOfTheDirectory) {
   for (const std::string name : {"/etc/passwd", "..", "../a", "a/../../b", "a/..", ""}) {
-    FileSourceOptions options;
-    options.engine = GetParam();
+    const FileSourceOptions options = {.engine = GetParam()};
     const auto source = MakeFileSource(storage_.directory(), {"good", name}, options);
     EXPECT_TRUE(absl::IsInvalidArgument(source.status())) << name << ": " << source.status();
   }
@@ -79,8 +78,7 @@ TEST_P(FileSourceTest, RefusesNamesThatLeadOutOfTheDirectory) {
 }
 
 TEST_P(FileSourceTest, RefusesBadOptions) {
-  FileSourceOptions options;
-  options.in_flight_max = 0;
+  FileSourceOptions options = {.in_flight_max = 0};
   EXPECT_TRUE(absl::IsInvalidArgument(MakeFileSource("/", {}, options).status()));
   options = {};
   options.engine = GetParam();
@@ -147,8 +145,7 @@ TEST_P(FileSourceTest, ClosesTheLongestIdleFileBeyondItsLimit) {
   constexpr int kFiles = 12;
   constexpr int kOpen = 3;
   const auto names = WriteFiles(kFiles, 9000);
-  FileSourceOptions options;
-  options.open_files_max = kOpen;
+  const FileSourceOptions options = {.open_files_max = kOpen};
   const auto source = Make(names, options);
   if (source == nullptr) return;
   SourceRun run(source.get());
@@ -178,8 +175,7 @@ TEST_P(FileSourceTest, ClosesTheLongestIdleFileBeyondItsLimit) {
 // The process may have fewer descriptors left than the source was told.
 TEST_P(FileSourceTest, LivesWithTooFewDescriptors) {
   const auto names = WriteFiles(10, 4096);
-  FileSourceOptions options;
-  options.open_files_max = 100;
+  const FileSourceOptions options = {.open_files_max = 100};
   const auto source = Make(names, options);
   if (source == nullptr) return;
   rlimit before;
@@ -207,8 +203,7 @@ TEST_P(FileSourceTest, LivesWithTooFewDescriptors) {
 TEST_P(FileSourceTest, NoticesTruncation) {
   for (const FileAccess access : {FileAccess::kDirect, FileAccess::kBuffered}) {
     const auto names = WriteFiles(1, 1 << 20);
-    FileSourceOptions options;
-    options.access = access;
+    const FileSourceOptions options = {.access = access};
     const auto source = Make(names, options);
     if (source == nullptr) return;
     SourceRun run(source.get());
@@ -255,14 +250,13 @@ TEST(FileAlignmentTest, MemoryFilesAreReadExactly) {
   const FileStorage storage("/dev/shm");
   const std::string content = SourceContent(1, 20'000);
   storage.Write("a", content);
-  const auto source = MakeFileSource(storage.directory(), {"a"}, {});
-  ASSERT_TRUE(source.ok()) << source.status();
-  EXPECT_EQ((*source)->alignment(), kReadAlignment);
-  SourceRun run(source->get());
+  const auto source = MakeFileSource(storage.directory(), {"a"}, {}).value();
+  EXPECT_EQ(source->alignment(), kReadAlignment);
+  SourceRun run(source.get());
   const uint64_t cookie = run.Read(0, 777, 1001);
   if (!run.UntilAllEnded()) return;
   run.ExpectBytes(cookie, Part(content, 777, 1001));
-  EXPECT_EQ((*source)->counters().bytes_read, 1001);
+  EXPECT_EQ(source->counters().bytes_read, 1001);
 }
 
 TEST(FileDirectoryTest, RaisesTheLimitOfOpenFiles) {

@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "storage/sized_item.h"
 #include "storage/source_run.h"
 
@@ -37,9 +36,7 @@ absl::StatusOr<int64_t> Fill(int64_t item, absl::Span<std::byte> into) {
 
 std::unique_ptr<GeneratorSource> Make(GenerateItem generate, GeneratorOptions options = {}) {
   options.item_bytes = kItemBytes;
-  auto source = MakeGeneratorSource(std::move(generate), options);
-  EXPECT_TRUE(source.ok()) << source.status();
-  return source.ok() ? *std::move(source) : nullptr;
+  return MakeGeneratorSource(std::move(generate), options).value();
 }
 
 std::vector<ReadOp> Items(SourceRun* run, int64_t begin, int64_t end) {
@@ -68,8 +65,7 @@ TEST(GeneratorTest, MakesItemsInOrder) {
   });
   SourceRun run(source.get());
   const auto ops = Items(&run, 5, 45);
-  ASSERT_TRUE(run.Start(ops).ok());
-  if (!run.UntilAllEnded()) return;
+  if (!run.Finish(ops)) return;
   for (const ReadOp& op : ops) ExpectItem(run, op);
   run.ExpectGuards();
   ASSERT_EQ(made.size(), 40u);
@@ -164,8 +160,7 @@ TEST(GeneratorTest, ThreadsCallItAtOnce) {
       {.threads = kThreads});
   SourceRun run(source.get());
   const auto ops = Items(&run, 0, kThreads);
-  ASSERT_TRUE(run.Start(ops).ok());
-  if (!run.UntilAllEnded()) return;
+  if (!run.Finish(ops)) return;
   for (const ReadOp& op : ops) ExpectItem(run, op);
   run.ExpectGuards();
   EXPECT_EQ(ids.size(), size_t{kThreads});
@@ -181,8 +176,7 @@ TEST(GeneratorTest, ItemsOfVaryingSizeComeWithTheirLengths) {
   SourceRun run(source.get());
   std::vector<ReadOp> ops;
   for (int64_t i = 0; i < 4; ++i) ops.push_back(run.Op(0, i * kStored, kStored));
-  ASSERT_TRUE(run.Start(ops).ok());
-  if (!run.UntilAllEnded()) return;
+  if (!run.Finish(ops)) return;
   run.ExpectGuards();
   const int64_t lengths[] = {0, 100, 200, kItemBytes};
   for (size_t i = 0; i < 4; ++i) {
@@ -204,8 +198,7 @@ TEST(GeneratorTest, LengthsThatCannotBeAreErrors) {
   for (int64_t i = 0; i < 4; ++i) {
     ops.push_back(run.Op(0, i * StoredBytes(kItemBytes), StoredBytes(kItemBytes)));
   }
-  ASSERT_TRUE(run.Start(ops).ok());
-  if (!run.UntilAllEnded()) return;
+  if (!run.Finish(ops)) return;
   const auto message = [&](size_t i) { return std::string(run.Outcome(ops[i].cookie).message()); };
   EXPECT_EQ(message(0), "making item 0: the generator returned 5001 bytes, of at most 5000");
   EXPECT_EQ(message(1), "making item 1: the generator returned -1 bytes, of at most 5000");
@@ -249,8 +242,7 @@ TEST(GeneratorTest, SaysWhatACallbackThrewAndGoesOn) {
   });
   SourceRun run(source.get());
   const auto ops = Items(&run, 0, 5);
-  ASSERT_TRUE(run.Start(ops).ok());
-  if (!run.UntilAllEnded()) return;
+  if (!run.Finish(ops)) return;
   const auto message = [&](size_t i) { return std::string(run.Outcome(ops[i].cookie).message()); };
   ExpectItem(run, ops[0]);
   EXPECT_TRUE(absl::IsInternal(run.Outcome(ops[1].cookie)));
@@ -331,8 +323,7 @@ TEST(GeneratorTest, RefusesWhatIsNoItem) {
     EXPECT_TRUE(absl::IsInvalidArgument(run.Start(absl::MakeConstSpan(&op, 1))));
   }
   const auto good = Items(&run, 3, 4);
-  ASSERT_TRUE(run.Start(good).ok());
-  if (!run.UntilAllEnded()) return;
+  if (!run.Finish(good)) return;
   ExpectItem(run, good[0]);
 }
 

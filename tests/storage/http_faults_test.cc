@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "main/fails.h"
 #include "storage/http/http_fetch.h"
 #include "storage/http/http_source.h"
 #include "storage/nginx_server.h"
@@ -13,8 +13,6 @@
 
 namespace sluice {
 namespace {
-
-using testing::HasSubstr;
 
 constexpr int64_t kBytes = 200'000;
 
@@ -41,9 +39,9 @@ class HttpFaults : public testing::Test {
       run_->ExpectBytes(cookie, absl::string_view(content_).substr(static_cast<size_t>(offset),
                                                                    static_cast<size_t>(bytes)));
     } else {
-      EXPECT_THAT(
-          std::string(outcome.message()),
-          HasSubstr(absl::StrCat("bytes ", offset, " to ", offset + bytes - 1, " of a.bin")));
+      EXPECT_THAT(std::string(outcome.message()),
+                  testing::HasSubstr(
+                      absl::StrCat("bytes ", offset, " to ", offset + bytes - 1, " of a.bin")));
     }
     run_->ExpectGuards();
     return outcome;
@@ -76,9 +74,7 @@ TEST_F(HttpFaults, AnObjectMustKeepItsSize) {
   Make("fault/resized/");
   EXPECT_TRUE(Read(0, 100).ok());
   EXPECT_TRUE(absl::IsDataLoss(Read(0, 100)));
-  HttpOptions options;
-  options.object_bytes = {kBytes + 1};
-  Make("plain/", options);
+  Make("plain/", {.object_bytes = {kBytes + 1}});
   EXPECT_TRUE(absl::IsDataLoss(Read(0, 100)));
 }
 
@@ -89,13 +85,11 @@ TEST_F(HttpFaults, WhatBreaksOffMayBeTriedAgain) {
 }
 
 TEST_F(HttpFaults, SilenceEnds) {
-  HttpOptions options;
-  options.stall_timeout_ns = 100'000'000;
+  const HttpOptions options = {.stall_timeout_ns = 100'000'000};
   for (const std::string mode : {"silent", "stalled"}) {
     Make(absl::StrCat("fault/", mode, "/"), options);
     const absl::Status outcome = Read(0, 50'000);
-    EXPECT_TRUE(absl::IsUnavailable(outcome)) << outcome;
-    EXPECT_THAT(std::string(outcome.message()), HasSubstr("nearly nothing came for 100 ms"));
+    EXPECT_THAT(outcome, Fails(absl::StatusCode::kUnavailable, "nearly nothing came for 100 ms"));
   }
 }
 
@@ -105,37 +99,29 @@ TEST_F(HttpFaults, SilenceEndsForThoseThatWaitToo) {
   std::vector<ReadOp> ops;
   ops.reserve(5);
   for (int i = 0; i < 5; ++i) ops.push_back(run_->Op(0, i, 1000));
-  ASSERT_TRUE(run_->Start(ops).ok());
-  ASSERT_TRUE(run_->UntilAllEnded());
+  if (!run_->Finish(ops)) return;
   for (const ReadOp& op : ops) EXPECT_TRUE(absl::IsUnavailable(run_->Outcome(op.cookie)));
 }
 
 TEST_F(HttpFaults, DrippingEndsToo) {
-  HttpOptions options;
-  options.timeout_ns = 300'000'000;
-  Make("fault/dripping/", options);
-  const absl::Status outcome = Read(0, 50'000);
-  EXPECT_TRUE(absl::IsUnavailable(outcome)) << outcome;
-  EXPECT_THAT(std::string(outcome.message()), HasSubstr("not done within 300 ms"));
+  Make("fault/dripping/", {.timeout_ns = 300'000'000});
+  EXPECT_THAT(Read(0, 50'000), Fails(absl::StatusCode::kUnavailable, "not done within 300 ms"));
 }
 
 // Readers that judge by themselves have no limit of time.
 TEST_F(HttpFaults, DrippingIsAsGoodAsSilence) {
   Make("fault/dripping/", {.timeout_ns = INT64_MAX, .stall_timeout_ns = 300'000'000});
   const absl::Status outcome = Read(0, 50'000);
-  EXPECT_TRUE(absl::IsUnavailable(outcome)) << outcome;
-  EXPECT_THAT(std::string(outcome.message()), HasSubstr("nearly nothing came for 300 ms"));
+  EXPECT_THAT(outcome, Fails(absl::StatusCode::kUnavailable, "nearly nothing came for 300 ms"));
 }
 
 // A whole object has no limit of time, and comes with 50 bytes a second.
 TEST_F(HttpFaults, DrippingEndsForWholeObjectsToo) {
   server_->Write("short.bin", content_.substr(0, 300));
-  const absl::Status outcome =
-      FetchHttpObject(server_->Url("fault/dripping/short.bin"), kBytes,
-                      {.timeout_ns = INT64_MAX, .stall_timeout_ns = 1'000'000'000})
-          .status();
-  EXPECT_TRUE(absl::IsUnavailable(outcome)) << outcome;
-  EXPECT_THAT(std::string(outcome.message()), HasSubstr("1024 bytes/sec"));
+  EXPECT_THAT(FetchHttpObject(server_->Url("fault/dripping/short.bin"), kBytes,
+                              {.timeout_ns = INT64_MAX, .stall_timeout_ns = 1'000'000'000})
+                  .status(),
+              Fails(absl::StatusCode::kUnavailable, "1024 bytes/sec"));
 }
 
 TEST_F(HttpFaults, AnEndlessAnswerIsNotReadToItsEnd) {
@@ -151,8 +137,8 @@ TEST_F(HttpFaults, AHeadWithoutEndIsCalledOne) {
     Make(path);
     for (const absl::Status& outcome :
          {Read(0, 1000), FetchHttpObject(server_->Url(path + "a.bin"), kBytes, {}).status()}) {
-      EXPECT_TRUE(absl::IsResourceExhausted(outcome)) << outcome;
-      EXPECT_THAT(std::string(outcome.message()), testing::ContainsRegex("answer.* head"));
+      EXPECT_THAT(outcome, Fails(absl::StatusCode::kResourceExhausted,
+                                 testing::ContainsRegex("answer.* head")));
     }
   }
 }
@@ -188,9 +174,7 @@ TEST_F(HttpFaults, CodesHaveTheirMeaning) {
 TEST_F(HttpFaults, ABurstPasses) {
   Make("burst/3/");
   for (int i = 0; i < 3; ++i) {
-    const absl::Status busy = Read(0, 1000);
-    EXPECT_TRUE(absl::IsUnavailable(busy)) << busy;
-    EXPECT_THAT(std::string(busy.message()), HasSubstr("after \"1\""));
+    EXPECT_THAT(Read(0, 1000), Fails(absl::StatusCode::kUnavailable, "after \"1\""));
   }
   EXPECT_TRUE(Read(0, 1000).ok());
   EXPECT_EQ(source_->counters().connections, 1);
@@ -221,8 +205,7 @@ TEST_F(HttpFaults, FaultsStayWithTheirReads) {
   for (int i = 0; i < 160; ++i) {
     ops.push_back(run_->Op(i % 16 < 8 ? 0 : i % 8, int64_t{i} * 100, 20'000));
   }
-  ASSERT_TRUE(run_->Start(ops).ok());
-  ASSERT_TRUE(run_->UntilAllEnded());
+  if (!run_->Finish(ops)) return;
   for (const ReadOp& op : ops) {
     if (op.object != 0) {
       EXPECT_FALSE(run_->Outcome(op.cookie).ok()) << names[static_cast<size_t>(op.object)];

@@ -1,4 +1,4 @@
-// HTTP against a real server: the contract of sources, and how connections are used.
+// Objects behind HTTP and HTTPS, from a server of the test.
 #include "storage/http/http_source.h"
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "main/fails.h"
 #include "storage/http/http_fetch.h"
 #include "storage/nginx_server.h"
 #include "storage/source_contract.h"
@@ -108,8 +109,7 @@ class HttpSource : public testing::Test {
 TEST_F(HttpSource, UsesConnectionsAgain) {
   Make("plain/", {.connections_per_host = 4});
   const std::vector<ReadOp> ops = Ops(400, 5000);
-  ASSERT_TRUE(run_->Start(ops).ok());
-  ASSERT_TRUE(run_->UntilAllEnded());
+  if (!run_->Finish(ops)) return;
   ExpectAll(ops);
   EXPECT_EQ(source_->counters().requests, 400);
   EXPECT_LE(source_->counters().connections, 4);
@@ -146,13 +146,11 @@ TEST_F(HttpSource, AsksForNoMoreAtOnceThanAllowed) {
         HttpOptions{.connections_per_host = 64, .connections_max = 3}}) {
     Make("delay/5/", options);
     const std::vector<ReadOp> ops = Ops(30, 1000);
-    ASSERT_TRUE(run_->Start(ops).ok());
-    ASSERT_TRUE(run_->UntilAllEnded());
+    if (!run_->Finish(ops)) return;
     ExpectAll(ops);
   }
-  const absl::StatusOr<std::string> most = FetchHttpObject(server_->Url("most"), 100, {});
-  ASSERT_TRUE(most.ok()) << most.status();
-  EXPECT_EQ(*most, "3") << "all three at work, and never more";
+  const auto most = FetchHttpObject(server_->Url("most"), 100, {}).value();
+  EXPECT_EQ(most, "3") << "all three at work, and never more";
 }
 
 // What waits for a connection is not late yet: all of them take longer than one may.
@@ -163,8 +161,7 @@ TEST_F(HttpSource, CountsNoTimeThatAReadWaitsForItsTurn) {
     Make("delay/20/",
          {.connections_per_host = 1, .timeout_ns = 800'000'000, .stall_timeout_ns = 800'000'000});
     const std::vector<ReadOp> ops = Ops(60, 1000);
-    ASSERT_TRUE(run_->Start(ops).ok());
-    ASSERT_TRUE(run_->UntilAllEnded());
+    if (!run_->Finish(ops)) return;
     const bool is_late = std::any_of(ops.begin(), ops.end(), [this](const ReadOp& op) {
       return absl::IsUnavailable(run_->Outcome(op.cookie));
     });
@@ -199,8 +196,7 @@ TEST_F(HttpSource, EndsCancelledReadsAtOnce) {
 TEST_F(HttpSource, AnObjectThatIsReplacedIsNotMixed) {
   Make("plain/", {.connections_per_host = 2});
   std::vector<ReadOp> ops = Ops(4, 1000);
-  ASSERT_TRUE(run_->Start(ops).ok());
-  ASSERT_TRUE(run_->UntilAllEnded());
+  if (!run_->Finish(ops)) return;
   ExpectAll(ops);
   // As long as before: nothing but its version tells.
   server_->Write("a.bin", SourceContent(6, 256 * kKiB));
@@ -210,8 +206,7 @@ TEST_F(HttpSource, AnObjectThatIsReplacedIsNotMixed) {
   for (int i = 0; i < 2; ++i) {
     const uint64_t cookie = run_->Read(0, 4000, 1000);
     ASSERT_TRUE(run_->UntilAllEnded());
-    EXPECT_TRUE(absl::IsDataLoss(run_->Outcome(cookie))) << run_->Outcome(cookie);
-    EXPECT_NE(run_->Outcome(cookie).message().find("has changed"), absl::string_view::npos);
+    EXPECT_THAT(run_->Outcome(cookie), Fails(absl::StatusCode::kDataLoss, "has changed"));
   }
   run_->ExpectGuards();
 }
@@ -243,8 +238,7 @@ TEST_F(HttpSource, FetchesWholeObjects) {
       FetchHttpObject(server_->Url("plain/a.bin"), 256 * kKiB - 1, {}).status()));
   EXPECT_TRUE(absl::IsNotFound(FetchHttpObject(server_->Url("plain/b.bin"), 100, {}).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(FetchHttpObject("file:///etc/passwd", 100, {}).status()));
-  HttpOptions hasty;
-  hasty.timeout_ns = 50'000'000;
+  const HttpOptions hasty = {.timeout_ns = 50'000'000};
   EXPECT_TRUE(absl::IsUnavailable(
       FetchHttpObject(server_->Url("fault/silent/a.bin"), 100, hasty).status()));
 }
@@ -262,12 +256,54 @@ TEST(HttpSourceOptions, MustMakeSense) {
   EXPECT_EQ(code("http://h/", {"a"}, {.connections_max = 0}), kBad);
   EXPECT_EQ(code("http://h/", {"a"}, {.timeout_ns = 0}), kBad);
   EXPECT_EQ(code("http://h/", {"a"}, {.stall_timeout_ns = -1}), kBad);
-  HttpOptions sizes;
-  sizes.object_bytes = {1, 2};
+  const HttpOptions sizes = {.object_bytes = {1, 2}};
   EXPECT_EQ(code("http://h/", {"a"}, sizes), kBad);
-  HttpOptions versions;
-  versions.versions = std::make_shared<HttpVersions>(2);
+  const HttpOptions versions = {.versions = std::make_shared<HttpVersions>(2)};
   EXPECT_EQ(code("http://h/", {"a"}, versions), kBad);
+}
+
+class HttpTls : public testing::Test {
+ protected:
+  void SetUp() override {
+    absl::StatusOr<std::unique_ptr<NginxServer>> server = NginxServer::Make(true);
+    if (absl::IsUnavailable(server.status())) GTEST_SKIP() << server.status();
+    ASSERT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    server_->Write("a.bin", "0123456789");
+  }
+  absl::Status Read(const std::string& base, const std::string& ca_file) {
+    const HttpOptions options = {.ca_file = ca_file};
+    const std::unique_ptr<Source> source = *MakeHttpSource(base, {"a.bin"}, options);
+    SourceRun run(source.get());
+    const uint64_t cookie = run.Read(0, 2, 3);
+    if (!run.UntilAllEnded()) return absl::UnknownError("no event");
+    if (run.Outcome(cookie).ok()) run.ExpectBytes(cookie, "234");
+    return run.Outcome(cookie);
+  }
+
+  std::unique_ptr<NginxServer> server_;
+};
+
+TEST_F(HttpTls, TrustsTheAuthorityThatWasGiven) {
+  EXPECT_EQ(Read(server_->TlsUrl("plain/"), server_->ca_file()), absl::OkStatus());
+}
+
+TEST_F(HttpTls, RefusesWhatIsNotVerified) {
+  const std::string base = server_->TlsUrl("plain/");
+  for (const std::string& ca_file :
+       {server_->other_ca_file(), std::string(), std::string("/nowhere.pem")}) {
+    const absl::Status status = Read(base, ca_file);
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    const HttpOptions options = {.ca_file = ca_file};
+    const absl::StatusOr<std::string> fetched = FetchHttpObject(base + "a.bin", 100, options);
+    EXPECT_TRUE(absl::IsFailedPrecondition(fetched.status())) << fetched.status();
+  }
+}
+
+TEST_F(HttpTls, RefusesACertificateOfAnotherHost) {
+  const std::string base = absl::StrCat("https://localhost:", server_->tls_port(), "/plain/");
+  const absl::Status status = Read(base, server_->ca_file());
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
 }
 
 }  // namespace

@@ -59,8 +59,7 @@ TEST_P(JoinedReads, NeighboursAreOneRequest) {
   if (source_ == nullptr) GTEST_SKIP() << "no io_uring";
   SourceRun run(source_.get());
   const std::vector<ReadOp> ops = Neighbours(&run, 8192, {4096, 8192, 4096, 65536});
-  ASSERT_TRUE(run.Start(ops).ok());
-  ASSERT_TRUE(run.UntilAllEnded());
+  if (!run.Finish(ops)) return;
   ExpectAll(run, ops);
   EXPECT_EQ(source_->counters().requests, 1);
 }
@@ -71,8 +70,7 @@ TEST_P(JoinedReads, PartsOfAnyLengthArrive) {
   if (source_ == nullptr) GTEST_SKIP() << "no io_uring";
   SourceRun run(source_.get());
   const std::vector<ReadOp> ops = Neighbours(&run, 77, {4019, 100, 3996, 5000, 1, 70'000});
-  ASSERT_TRUE(run.Start(ops).ok());
-  ASSERT_TRUE(run.UntilAllEnded());
+  if (!run.Finish(ops)) return;
   ExpectAll(run, ops);
   EXPECT_LE(source_->counters().requests, 6);
   if (GetParam().access == FileAccess::kBuffered) {
@@ -86,8 +84,7 @@ TEST_P(JoinedReads, WhatMayNotJoinDoesNot) {
   std::vector<ReadOp> ops = Neighbours(&run, 0, {4096, 4096, 4096});
   ops[1].may_join = false;
   ops[2].may_join = false;
-  ASSERT_TRUE(run.Start(ops).ok());
-  ASSERT_TRUE(run.UntilAllEnded());
+  if (!run.Finish(ops)) return;
   ExpectAll(run, ops);
   EXPECT_EQ(source_->counters().requests, 3);
 }
@@ -98,8 +95,7 @@ TEST_P(JoinedReads, OneRequestIsNoLongerThanEightMebibytes) {
   storage_.Write("a", content);
   SourceRun run(source_.get());
   const std::vector<ReadOp> ops = Neighbours(&run, 0, std::vector<int64_t>(20, 1 << 20));
-  ASSERT_TRUE(run.Start(ops).ok());
-  ASSERT_TRUE(run.UntilAllEnded());
+  if (!run.Finish(ops)) return;
   for (const ReadOp& op : ops) {
     run.ExpectBytes(op.cookie, absl::string_view(content).substr(static_cast<size_t>(op.offset),
                                                                  static_cast<size_t>(op.bytes)));
@@ -112,8 +108,7 @@ TEST_P(JoinedReads, AFileThatEndsFailsTheReadsBeyond) {
   if (source_ == nullptr) GTEST_SKIP() << "no io_uring";
   SourceRun run(source_.get());
   const std::vector<ReadOp> ops = Neighbours(&run, kBytes - 8192, {4096, 4096, 4096, 4096});
-  ASSERT_TRUE(run.Start(ops).ok());
-  ASSERT_TRUE(run.UntilAllEnded());
+  if (!run.Finish(ops)) return;
   ExpectAll(run, {ops[0], ops[1]});
   EXPECT_TRUE(absl::IsDataLoss(run.Outcome(ops[2].cookie))) << run.Outcome(ops[2].cookie);
   EXPECT_TRUE(absl::IsDataLoss(run.Outcome(ops[3].cookie))) << run.Outcome(ops[3].cookie);

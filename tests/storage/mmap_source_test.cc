@@ -41,13 +41,12 @@ TEST(MmapSourceTest, CopiesLittleInOnePoll) {
   const FileStorage storage;
   const std::string content = SourceContent(1, 100'000);
   storage.Write("a", content);
-  auto source = MakeMmapSource(storage.directory(), {"a"}, {.poll_bytes_max = 1000});
-  ASSERT_TRUE(source.ok()) << source.status();
-  SourceRun run(source->get());
+  auto source = MakeMmapSource(storage.directory(), {"a"}, {.poll_bytes_max = 1000}).value();
+  SourceRun run(source.get());
   const uint64_t cookie = run.Read(0, 0, 100'000);
   for (int i = 1; i < 100; ++i) {
     ASSERT_EQ(run.Poll(8), 0);
-    ASSERT_EQ((*source)->counters().bytes_read, i * 1000);
+    ASSERT_EQ(source->counters().bytes_read, i * 1000);
   }
   ASSERT_TRUE(run.UntilAllEnded());
   run.ExpectBytes(cookie, content);
@@ -57,9 +56,8 @@ TEST(MmapSourceTest, SurvivesTruncation) {
   const FileStorage storage;
   const std::string content = SourceContent(1, 1 << 20);
   storage.Write("a", content);
-  auto source = MakeMmapSource(storage.directory(), {"a"}, {.poll_bytes_max = 100'000});
-  ASSERT_TRUE(source.ok()) << source.status();
-  SourceRun run(source->get());
+  auto source = MakeMmapSource(storage.directory(), {"a"}, {.poll_bytes_max = 100'000}).value();
+  SourceRun run(source.get());
   const uint64_t under_way = run.Read(0, 0, 1 << 20);
   EXPECT_EQ(run.Poll(8), 0);
   ASSERT_EQ(truncate(storage.Path("a").c_str(), 10'000), 0);
@@ -80,28 +78,25 @@ TEST(MmapSourceTest, UnmapsTheLongestUnusedFileBeyondItsLimit) {
     names.push_back(std::to_string(i));
     storage.Write(names.back(), SourceContent(static_cast<uint64_t>(i), 9000));
   }
-  auto source = MakeMmapSource(storage.directory(), names, {.files_max = 2});
-  ASSERT_TRUE(source.ok()) << source.status();
-  SourceRun run(source->get());
+  auto source = MakeMmapSource(storage.directory(), names, {.files_max = 2}).value();
+  SourceRun run(source.get());
   std::vector<ReadOp> ops;
   for (int i = 0; i < 30; ++i) ops.push_back(run.Op(i % 5, i * 200, 1000));
-  ASSERT_TRUE(run.Start(ops).ok());
-  if (!run.UntilAllEnded()) return;
+  if (!run.Finish(ops)) return;
   for (const ReadOp& op : ops) {
     const std::string content = SourceContent(static_cast<uint64_t>(op.object), 9000);
     run.ExpectBytes(op.cookie,
                     absl::string_view(content).substr(static_cast<size_t>(op.offset), 1000));
   }
-  EXPECT_GT((*source)->counters().opens, 5);
+  EXPECT_GT(source->counters().opens, 5);
 }
 
 // Reads that may be lent what they ask for.
 class LendingTest : public testing::Test {
  protected:
   void Open(const std::vector<std::string>& names, const MmapSourceOptions& options = {}) {
-    auto source = MakeMmapSource(storage_.directory(), names, options);
-    ASSERT_TRUE(source.ok()) << source.status();
-    source_ = *std::move(source);
+    auto source = MakeMmapSource(storage_.directory(), names, options).value();
+    source_ = std::move(source);
     EXPECT_TRUE(source_->lends());
   }
   // The event of one read, which ends in one Poll.
@@ -208,9 +203,8 @@ TEST(MmapSourceTest, ReadsFilesOnly) {
   EXPECT_TRUE(absl::IsInvalidArgument(MakeMmapSource(storage.directory(), {"../a"}, {}).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(
       MakeMmapSource(storage.directory(), {"a"}, {.poll_bytes_max = 0}).status()));
-  auto source = MakeMmapSource(storage.directory(), {"pipe", "directory"}, {});
-  ASSERT_TRUE(source.ok()) << source.status();
-  SourceRun run(source->get());
+  auto source = MakeMmapSource(storage.directory(), {"pipe", "directory"}, {}).value();
+  SourceRun run(source.get());
   const uint64_t cookies[] = {run.Read(0, 0, 1), run.Read(1, 0, 1)};
   if (!run.UntilAllEnded()) return;
   for (const uint64_t cookie : cookies) {

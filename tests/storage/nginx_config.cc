@@ -1,8 +1,7 @@
 // nginx's configuration, with the faults in Lua.
-#include "storage/nginx_config.h"
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "storage/nginx_server.h"
 
 namespace sluice {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace sluice {
 namespace {
@@ -164,10 +163,9 @@ TEST(ShardIndexTest, WritesWhatItReads) {
   ASSERT_TRUE(catalog.AddObject("none", 3).ok());
   ASSERT_TRUE(catalog.AddObject("strided", 100).ok());
   ASSERT_TRUE(catalog.AddItems(3, 10, 4, 16).ok());
-  const auto text = ShardIndexText(ShardFormat::kSafetensors, catalog);
-  ASSERT_TRUE(text.ok()) << text.status();
+  const auto text = ShardIndexText(ShardFormat::kSafetensors, catalog).value();
   EXPECT_EQ(
-      *text,
+      text,
       "{\"version\": 1, \"format\": \"safetensors\", \"items\": 10,\n \"objects\": [\n"
       "  {\"name\": \"a \\\"b\\\"\", \"bytes\": 40, \"items\": 4, \"offset\": 0, \"item_bytes\": "
       "10},\n"
@@ -175,9 +173,8 @@ TEST(ShardIndexTest, WritesWhatItReads) {
       "  {\"name\": \"none\", \"bytes\": 3, \"ranges\": []},\n"
       "  {\"name\": \"strided\", \"bytes\": 100, \"items\": 3, \"offset\": 10, \"item_bytes\": 4, "
       "\"stride\": 16}]}\n");
-  const auto read = ParseShardIndex(*text);
-  ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(*ShardIndexText(read->format, read->catalog), *text);
+  const auto read = ParseShardIndex(text).value();
+  EXPECT_EQ(*ShardIndexText(read.format, read.catalog), text);
 }
 
 TEST(ShardIndexTest, WritesTheTypeOfAllItems) {

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -68,8 +67,7 @@ absl::Status SourceRun::Start(absl::Span<const ReadOp> ops) {
 
 uint64_t SourceRun::Read(int object, int64_t offset, int64_t bytes) {
   const ReadOp op = Op(object, offset, bytes);
-  const absl::Status status = Start(absl::MakeConstSpan(&op, 1));
-  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(Start(absl::MakeConstSpan(&op, 1)), absl::OkStatus());
   return op.cookie;
 }
 

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "gtest/gtest.h"
 #include "storage/source.h"
 
 namespace sluice {
@@ -38,6 +39,11 @@ class SourceRun {
   // Polls until all started reads have ended, asleep in between until the source's descriptor is
   // readable. False, and a failure of the test, if that is not to be.
   bool UntilAllEnded() { return UntilEnded(0); }
+  // Start, which is to be OK, and all of it.
+  bool Finish(absl::Span<const ReadOp> ops) {
+    EXPECT_EQ(Start(ops), absl::OkStatus());
+    return UntilAllEnded();
+  }
   // The same until at most `outstanding_max` have not.
   bool UntilEnded(int64_t outstanding_max);
 
