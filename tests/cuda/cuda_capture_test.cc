@@ -3,14 +3,12 @@
 #include <cuda_runtime_api.h>
 
 #include <optional>
-#include <string>
 #include <thread>
 
 #include "cuda/cuda_captured_stream.h"
 #include "cuda/fake_world.h"
 #include "fakes/fake_cuda.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "session/job.h"
 #include "session/specs.h"
 #include "sluice/cuda.h"
@@ -20,12 +18,7 @@ namespace {
 
 class CudaCaptureTest : public testing::TestWithParam<FakeTransport> {
  protected:
-  static SessionOptions Options() {
-    SessionOptions options;
-    options.bucket_bytes = 4096;
-    options.progress_thread = true;
-    return options;
-  }
+  static SessionOptions Options() { return {.bucket_bytes = 4096, .progress_thread = true}; }
   void TearDown() override { EXPECT_THAT(FakeCudaCheckClean(), testing::IsEmpty()); }
 };
 
@@ -37,9 +30,7 @@ TEST_P(CudaCaptureTest, AnotherThreadMayCapture) {
     std::optional<CapturingThread> capturing;
     if (!between) capturing.emplace(self.rank);
     const auto session = OpenSession(self, Options());
-    ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), AllToAll(2, 20000));
-    ASSERT_NE(bound.transfer, nullptr);
     RunOnce(session.get(), &bound, 1);
     if (between) capturing.emplace(self.rank);
     for (uint64_t round = 2; round <= 2; ++round) RunOnce(session.get(), &bound, round);
@@ -53,16 +44,12 @@ TEST_P(CudaCaptureTest, AnotherThreadMayCapture) {
 TEST_P(CudaCaptureTest, TheSessionsOwnThreadMayCapture) {
   RunRanksOnFakeGpus(2, 2, GetParam(), [](Rank& self) {
     const auto session = OpenSession(self, Options());
-    ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), AllToAll(2, 20000));
-    ASSERT_NE(bound.transfer, nullptr);
     for (uint64_t round = 1; round <= 2; ++round) {
-      bound.memory.Prepare(round);
-      const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
-      ASSERT_TRUE(run.ok()) << run.status();
+      const auto run = StartRun(session.get(), &bound, round);
       CapturedStream stream(self.rank);
-      while (!run->IsDone()) std::this_thread::yield();
-      EXPECT_TRUE(run->Wait().ok());
+      while (!run.IsDone()) std::this_thread::yield();
+      EXPECT_TRUE(run.Wait().ok());
       stream.End();
       EXPECT_EQ(bound.memory.Check(round), "");
     }
@@ -78,10 +65,8 @@ TEST(CudaCaptureNcclTest, NoCommunicatorIsMadeBesideACaptureInTheGlobalMode) {
   RunRanksOnFakeGpus(2, 2, FakeTransport::kNccl, [](Rank& self) {
     CapturedStream stream(self.rank);
     self.meet();
-    SessionOptions options;
-    options.accelerator = self.accelerator;
-    options.transport = self.transport;
-    const auto session = Session::Create(std::move(self.fabric), options);
+    const auto session = Session::Create(
+        std::move(self.fabric), {.accelerator = self.accelerator, .transport = self.transport});
     EXPECT_FALSE(session.ok());
     EXPECT_THAT(session.status().message(), testing::HasSubstr("NCCL failed"));
     self.meet();
@@ -92,14 +77,10 @@ TEST(CudaCaptureNcclTest, NoCommunicatorIsMadeBesideACaptureInTheGlobalMode) {
 TEST_P(CudaCaptureTest, NoRunTakesPartInACapturedStream) {
   RunRanksOnFakeGpus(2, 2, GetParam(), [](Rank& self) {
     const auto session = OpenSession(self, Options());
-    ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), AllToAll(2, 4096));
-    ASSERT_NE(bound.transfer, nullptr);
     CapturedStream stream(self.rank);
-    StartOptions options;
-    options.stream = ToHandle(stream.get());
-    const auto run =
-        session->Start(bound.transfer, bound.memory.src(), bound.memory.dst(), options);
+    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst(),
+                                    {.stream = ToHandle(stream.get())});
     EXPECT_EQ(run.status().code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(run.status().message(), testing::HasSubstr("captured into a graph"));
     stream.End();

@@ -8,7 +8,6 @@
 #include "cuda/fake_world.h"
 #include "fakes/fake_cuda.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "oracle/random_layout.h"
 #include "oracle/sampled.h"
 #include "session/job.h"
@@ -21,8 +20,6 @@ using checkpoint_test::CheckpointDir;
 using checkpoint_test::kRound;
 using checkpoint_test::RandomTensors;
 using checkpoint_test::RankTensors;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 using CheckpointBody = std::function<void(const Rank& self, Session* session)>;
 
@@ -30,13 +27,12 @@ using CheckpointBody = std::function<void(const Rank& self, Session* session)>;
 void WithGpuSessions(int ranks, FakeTransport transport, const CheckpointBody& body) {
   RunRanksOnFakeGpus(ranks, ranks, transport, [&](Rank& self) {
     const auto session = OpenSession(self, SessionOptions());
-    ASSERT_NE(session, nullptr);
     ASSERT_NE(self.accelerator, nullptr);
     body(self, session.get());
     self.meet();
     EXPECT_TRUE(session->Close().ok());
   });
-  EXPECT_THAT(FakeCudaCheckClean(), IsEmpty());
+  EXPECT_THAT(FakeCudaCheckClean(), testing::IsEmpty());
 }
 
 CheckpointOptions RandomOptions(oracle::Dice* dice) {
@@ -81,14 +77,10 @@ INSTANTIATE_TEST_SUITE_P(Fakes, CudaCheckpointTest,
 
 // Copies that come late, on slow streams, and few slots: no slot may be used again too early.
 TEST(CudaCheckpointOrderTest, SlowStreams) {
-  FakeCudaConfig slow;
-  slow.delay_us = 100;
-  FakeCudaConfigure(slow);
+  FakeCudaConfigure({.delay_us = 100});
   const std::vector<TensorTransfer> tensors = RandomTensors(5, 2, 2);
   const CheckpointDir dir;
-  CheckpointOptions options;
-  options.piece_bytes = 4096;
-  options.slots = 2;
+  const CheckpointOptions options = {.slots = 2, .piece_bytes = 4096};
   WithGpuSessions(2, FakeTransport::kMessages, [&](const Rank& self, Session* session) {
     const RankTensors from(tensors, Side::kSource, self.rank, 1, self.accelerator);
     const auto saved = SaveCheckpoint(session, dir.path(), from.tensors, options);
@@ -109,8 +101,8 @@ TEST(CudaCheckpointInputTest, TakesAnAccelerator) {
   dir.Write(tensors, 1, false);
   const auto names_the_accelerator = [](int rank, const absl::Status& status) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-    EXPECT_THAT(std::string(status.message()),
-                AllOf(HasSubstr("tensor 'layers."), HasSubstr("without an accelerator")))
+    EXPECT_THAT(std::string(status.message()), AllOf(testing::HasSubstr("tensor 'layers."),
+                                                     testing::HasSubstr("without an accelerator")))
         << "rank " << rank;
   };
   checkpoint_test::WithSessions(2, [&](int rank, Session* session) {
@@ -124,7 +116,7 @@ TEST(CudaCheckpointInputTest, TakesAnAccelerator) {
     names_the_accelerator(rank, LoadCheckpoint(session, dir.uri(), into.tensors, {}).status());
     into.ExpectPoisoned(kRound);
   });
-  EXPECT_THAT(empty.Names(), IsEmpty());
+  EXPECT_THAT(empty.Names(), testing::IsEmpty());
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 // calls need contexts as the vendor's do.
 #include <cuda_runtime_api.h>
 
-#include <string>
 #include <thread>
 #include <tuple>
 
@@ -10,7 +9,6 @@
 #include "fakes/fake_cuda.h"
 #include "fakes/fake_nccl.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "session/job.h"
 #include "session/specs.h"
 
@@ -23,10 +21,7 @@ class CudaContextTest : public testing::TestWithParam<std::tuple<FakeTransport, 
  protected:
   static FakeTransport transport() { return std::get<0>(GetParam()); }
   static SessionOptions Options() {
-    SessionOptions options;
-    options.bucket_bytes = 4096;
-    options.progress_thread = std::get<1>(GetParam());
-    return options;
+    return {.bucket_bytes = 4096, .progress_thread = std::get<1>(GetParam())};
   }
   void TearDown() override { EXPECT_THAT(FakeCudaCheckClean(), testing::IsEmpty()); }
 };
@@ -34,9 +29,7 @@ class CudaContextTest : public testing::TestWithParam<std::tuple<FakeTransport, 
 // Two runs of a session of this rank's.
 void RunSession(Rank& self, const SessionOptions& options) {
   const auto session = OpenSession(self, options);
-  ASSERT_NE(session, nullptr);
   Bound bound = CompileBound(session.get(), AllToAll(self.size, 8192));
-  ASSERT_NE(bound.transfer, nullptr);
   for (uint64_t round = 1; round <= 2; ++round) RunOnce(session.get(), &bound, round);
   EXPECT_TRUE(session->Close().ok());
 }
@@ -76,9 +69,7 @@ TEST_P(CudaContextTest, SessionsEndOnOtherThreads) {
       2, 2, transport(),
       [](Rank& self) {
         auto session = OpenSession(self, Options());
-        ASSERT_NE(session, nullptr);
         Bound bound = CompileBound(session.get(), AllToAll(self.size, 8192));
-        ASSERT_NE(bound.transfer, nullptr);
         RunOnce(session.get(), &bound, 1);
         std::thread([&] {
           EXPECT_TRUE(session->Close().ok());
@@ -97,16 +88,10 @@ TEST(CudaContextOfAbortTest, IsOfNoOtherGpu) {
   RunRanksOnFakeGpus(
       2, 2, FakeTransport::kNccl,
       [](Rank& self) {
-        SessionOptions options;
-        options.bucket_bytes = 4096;
-        const auto session = OpenSession(self, options);
-        ASSERT_NE(session, nullptr);
+        const auto session = OpenSession(self, {.bucket_bytes = 4096});
         Bound bound = CompileBound(session.get(), AllToAll(self.size, 32 << 10));
-        ASSERT_NE(bound.transfer, nullptr);
-        bound.memory.Prepare(1);
-        const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
-        ASSERT_TRUE(run.ok()) << run.status();
-        EXPECT_FALSE(run->Wait().ok());
+        const auto run = StartRun(session.get(), &bound, 1);
+        EXPECT_FALSE(run.Wait().ok());
         EXPECT_TRUE(session->Close().ok());
       },
       /*others=*/1);

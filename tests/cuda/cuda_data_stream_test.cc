@@ -4,14 +4,13 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "cuda/fake_world.h"
 #include "device/copy_flat.h"
 #include "fakes/fake_cuda.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "main/fails.h"
 #include "session/job.h"
 #include "sluice/stream.h"
 #include "stream/shard_dir.h"
@@ -33,12 +32,10 @@ void WithStreams(int ranks, const StreamOptions& options,
                  const std::function<void(Rank&, Stream*)>& body) {
   RunRanksOnFakeGpus(ranks, ranks, FakeTransport::kMessages, [&](Rank& self) {
     const auto session = OpenSession(self, SessionOptions());
-    ASSERT_NE(session, nullptr);
-    auto stream = OpenStream(session.get(), options);
-    ASSERT_TRUE(stream.ok()) << stream.status();
-    body(self, stream->get());
+    auto stream = OpenStream(session.get(), options).value();
+    body(self, stream.get());
     self.meet();
-    stream->reset();
+    stream.reset();
     EXPECT_TRUE(session->Close().ok());
   });
   EXPECT_THAT(FakeCudaCheckClean(), testing::IsEmpty());
@@ -49,10 +46,9 @@ TensorView Fetch(Device* device, const TensorView& view, std::vector<std::byte>*
   int64_t bytes = DTypeBytes(view.dtype);
   for (const int64_t size : view.shape) bytes *= size;
   memory->resize(static_cast<size_t>(bytes));
-  const absl::Status status =
-      CopyFlat(device, static_cast<const std::byte*>(view.data), DeviceKind::kCuda, memory->data(),
-               DeviceKind::kCpu, memory->size());
-  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(CopyFlat(device, static_cast<const std::byte*>(view.data), DeviceKind::kCuda,
+                     memory->data(), DeviceKind::kCpu, memory->size()),
+            absl::OkStatus());
   return DenseView(memory->data(), view.shape, view.dtype);
 }
 
@@ -68,15 +64,14 @@ TEST(CudaDataStreamTest, ItemsAreInDeviceMemory) {
         ASSERT_TRUE(device.ok());
         int64_t expected = 0;
         while (true) {
-          absl::StatusOr<Lease> lease = stream->Next();
-          ASSERT_TRUE(lease.ok()) << lease.status();
-          if (lease->end()) break;
-          const TensorView view = lease->view();
+          auto lease = stream->Next().value();
+          if (lease.end()) break;
+          const TensorView view = lease.view();
           EXPECT_EQ(view.device, DeviceKind::kCuda);
           EXPECT_EQ(view.device_ordinal, self.rank);
           std::vector<std::byte> memory;
-          dir.Expect(Fetch(device->get(), view, &memory), lease->item());
-          EXPECT_EQ(lease->item(), expected++);
+          dir.Expect(Fetch(device->get(), view, &memory), lease.item());
+          EXPECT_EQ(lease.item(), expected++);
         }
         EXPECT_EQ(expected, dir.items());
       });
@@ -90,21 +85,19 @@ TEST(CudaDataStreamTest, NormalisesOnTheDevice) {
   options.buffers.batch_items = 4;
   options.buffers.transform = ItemTransform{DType::kU8, DType::kF32, 0.5F, -3};
   WithStreams(1, options, [&](Rank& self, Stream* stream) {
-    const auto device = self.accelerator->OpenDevice();
-    ASSERT_TRUE(device.ok());
+    const auto device = self.accelerator->OpenDevice().value();
     int64_t batches = 0;
     while (true) {
-      absl::StatusOr<Lease> lease = stream->Next();
-      ASSERT_TRUE(lease.ok()) << lease.status();
-      if (lease->end()) break;
+      auto lease = stream->Next().value();
+      if (lease.end()) break;
       ++batches;
       std::vector<std::byte> memory;
-      const TensorView batch = Fetch(device->get(), lease->batch(), &memory);
+      const TensorView batch = Fetch(device.get(), lease.batch(), &memory);
       const auto* const values = reinterpret_cast<const float*>(memory.data());
       ASSERT_EQ(batch.dtype, DType::kF32);
-      for (int64_t i = 0; i < lease->items(); ++i) {
+      for (int64_t i = 0; i < lease.items(); ++i) {
         for (int64_t at = 0; at < dir.item_bytes(); ++at) {
-          const auto byte = static_cast<float>(ShardDir::ByteOf(lease->item(i), at));
+          const auto byte = static_cast<float>(ShardDir::ByteOf(lease.item(i), at));
           ASSERT_EQ(values[i * dir.item_bytes() + at], byte * 0.5F - 3);
         }
       }
@@ -119,31 +112,28 @@ TEST(CudaDataStreamTest, MakesPlanesOnTheDevice) {
   StreamOptions options = OnDevice(dir);
   options.buffers.batch_items = 4;
   options.reads.piece_bytes = 640;
-  ItemTransform transform;
-  transform.shape = {40, 30, 3};
-  transform.channel_scale = {0.5F, 1, 2};
-  transform.channel_bias = {-3, 0, 7};
-  transform.planar = true;
-  transform.crop = ItemCrop{3, 4, 30, 20};
+  ItemTransform transform = {.channel_scale = {0.5F, 1, 2},
+                             .channel_bias = {-3, 0, 7},
+                             .shape = {40, 30, 3},
+                             .planar = true,
+                             .crop = ItemCrop{3, 4, 30, 20}};
   options.buffers.transform = transform;
   for (const int ranks : {1, 2}) {
     WithStreams(ranks, options, [&](Rank& self, Stream* stream) {
-      const auto device = self.accelerator->OpenDevice();
-      ASSERT_TRUE(device.ok());
+      const auto device = self.accelerator->OpenDevice().value();
       int64_t items = 0;
       while (true) {
-        absl::StatusOr<Lease> lease = stream->Next();
-        ASSERT_TRUE(lease.ok()) << lease.status();
-        if (lease->end()) break;
+        auto lease = stream->Next().value();
+        if (lease.end()) break;
         std::vector<std::byte> memory;
-        const TensorView batch = Fetch(device->get(), lease->batch(), &memory);
+        const TensorView batch = Fetch(device.get(), lease.batch(), &memory);
         ASSERT_THAT(batch.shape, testing::ElementsAre(4, 3, 30, 20));
         const auto* values = reinterpret_cast<const float*>(memory.data());
-        for (int64_t i = 0; i < lease->items(); ++i, ++items) {
+        for (int64_t i = 0; i < lease.items(); ++i, ++items) {
           for (int64_t c = 0; c < 3; ++c) {
             for (int64_t pixel = 0; pixel < 30 * 20; ++pixel) {
               const int64_t at = ((3 + pixel / 20) * 30 + 4 + pixel % 20) * 3 + c;
-              const auto byte = static_cast<float>(ShardDir::ByteOf(lease->item(i), at));
+              const auto byte = static_cast<float>(ShardDir::ByteOf(lease.item(i), at));
               ASSERT_EQ(*values++, byte * transform.channel_scale[static_cast<size_t>(c)] +
                                        transform.channel_bias[static_cast<size_t>(c)]);
             }
@@ -158,9 +148,7 @@ TEST(CudaDataStreamTest, MakesPlanesOnTheDevice) {
 // The consumer never waits for the GPU: its kernels come after the copies, and copies into a buffer
 // after its kernels.
 TEST(CudaDataStreamTest, LeasesGoThroughStreams) {
-  FakeCudaConfig slow;
-  slow.delay_us = 200;
-  FakeCudaConfigure(slow);
+  FakeCudaConfigure({.delay_us = 200});
   const ShardDir dir(80, 5000, 9);
   StreamOptions options = OnDevice(dir);
   options.buffers.await_in_stream = true;
@@ -171,15 +159,14 @@ TEST(CudaDataStreamTest, LeasesGoThroughStreams) {
     std::atomic<int64_t> wrong = 0;
     int64_t items = 0;
     while (true) {
-      absl::StatusOr<Lease> lease = stream->Next();
-      ASSERT_TRUE(lease.ok()) << lease.status();
-      if (lease->end()) break;
+      auto lease = stream->Next().value();
+      if (lease.end()) break;
       ++items;
-      ASSERT_TRUE(lease->Await({consumer}).ok());
+      ASSERT_TRUE(lease.Await({consumer}).ok());
       const auto bytes = static_cast<size_t>(dir.item_bytes());
-      void* const data = lease->view().data;
+      void* const data = lease.view().data;
       const auto* const host = static_cast<std::byte*>(FakeCudaHostPointer(data, bytes));
-      const int64_t item = lease->item();
+      const int64_t item = lease.item();
       const cudaError_t launched =
           FakeCudaEnqueue(consumer,
                           [host, item, bytes, &wrong] {
@@ -190,7 +177,7 @@ TEST(CudaDataStreamTest, LeasesGoThroughStreams) {
                           },
                           {{data, bytes}});
       ASSERT_EQ(launched, cudaSuccess);
-      const absl::Status released = lease->Release({consumer});
+      const absl::Status released = lease.Release({consumer});
       ASSERT_TRUE(released.ok()) << released;
     }
     EXPECT_EQ(items, dir.items());
@@ -204,10 +191,8 @@ TEST(CudaDataStreamTest, TakesAnAccelerator) {
   const ShardDir dir(4, 100, 4);
   RunRanks(2, [&](Rank& self) {
     const auto session = OpenSession(self, SessionOptions());
-    ASSERT_NE(session, nullptr);
     const auto stream = OpenStream(session.get(), OnDevice(dir));
-    EXPECT_EQ(stream.status().code(), absl::StatusCode::kInvalidArgument) << stream.status();
-    EXPECT_THAT(std::string(stream.status().message()), testing::HasSubstr("accelerator"));
+    EXPECT_THAT(stream.status(), Fails(absl::StatusCode::kInvalidArgument, "accelerator"));
     EXPECT_TRUE(session->Close().ok());
   });
 }

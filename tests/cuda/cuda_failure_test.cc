@@ -8,7 +8,7 @@
 #include "fakes/fake_cuda.h"
 #include "fakes/fake_nccl.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "main/fails.h"
 #include "session/failed_close.h"
 #include "session/job.h"
 #include "sluice/nccl.h"
@@ -23,21 +23,13 @@ class CudaFailureTest : public testing::Test {
   void TearDown() override { EXPECT_THAT(FakeCudaCheckClean(), testing::IsEmpty()); }
 };
 
-void ExpectRefused(const absl::Status& status, const std::string& text) {
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr(text));
-}
-
 TEST_F(CudaFailureTest, MemoryThatIsNotWhatItIsSaidToBe) {
   RunRanksOnFakeGpus(2, 2, FakeTransport::kMessages, [](Rank& self) {
     const auto session = OpenSession(self, SessionOptions());
-    ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), AllToAll(2, 4096));
-    ASSERT_NE(bound.transfer, nullptr);
     const auto refused = [&](TensorView src, const std::string& text) {
-      const auto run = session->Start(bound.transfer, {src}, bound.memory.dst());
-      ASSERT_TRUE(run.ok()) << run.status();
-      ExpectRefused(run->Wait(), text);
+      const auto run = session->Start(bound.transfer, {src}, bound.memory.dst()).value();
+      EXPECT_THAT(run.Wait(), Fails(absl::StatusCode::kInvalidArgument, text));
     };
     TensorView other_device = bound.memory.src()[0];
     other_device.device_ordinal = 1 - self.rank;
@@ -55,17 +47,13 @@ TEST_F(CudaFailureTest, MemoryThatIsNotWhatItIsSaidToBe) {
 TEST_F(CudaFailureTest, AStreamOfAnotherDevice) {
   RunRanksOnFakeGpus(2, 2, FakeTransport::kNccl, [](Rank& self) {
     const auto session = OpenSession(self, SessionOptions());
-    ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), AllToAll(2, 4096));
-    ASSERT_NE(bound.transfer, nullptr);
     ASSERT_EQ(cudaSetDevice(1 - self.rank), cudaSuccess);
     cudaStream_t stream = nullptr;
     ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
-    StartOptions options;
-    options.stream = StreamHandle{stream};
-    const auto run =
-        session->Start(bound.transfer, bound.memory.src(), bound.memory.dst(), options);
-    ExpectRefused(run.status(), "stream");
+    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst(),
+                                    {.stream = StreamHandle{stream}});
+    EXPECT_THAT(run.status(), Fails(absl::StatusCode::kInvalidArgument, "stream"));
     EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
     RunOnce(session.get(), &bound, 1);
     EXPECT_TRUE(session->Close().ok());
@@ -75,13 +63,9 @@ TEST_F(CudaFailureTest, AStreamOfAnotherDevice) {
 TEST_F(CudaFailureTest, AStreamWithoutAnAccelerator) {
   RunRanks(1, [](Rank& self) {
     const auto session = OpenSession(self, SessionOptions());
-    ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), AllToAll(1, 4096));
-    ASSERT_NE(bound.transfer, nullptr);
-    StartOptions options;
-    options.stream = StreamHandle();
-    const auto run =
-        session->Start(bound.transfer, bound.memory.src(), bound.memory.dst(), options);
+    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst(),
+                                    {.stream = StreamHandle()});
     EXPECT_EQ(run.status().code(), absl::StatusCode::kFailedPrecondition) << run.status();
     EXPECT_TRUE(session->Close().ok());
   });
@@ -100,20 +84,12 @@ TEST_F(CudaFailureTest, NcclFailsHalfWay) {
   for (const int kernel : {2, 5}) {
     FakeNcclFailKernel(1, kernel, ncclRemoteError);
     RunRanksOnFakeGpus(3, 3, FakeTransport::kNccl, [](Rank& self) {
-      SessionOptions options;
-      options.bucket_bytes = 4096;
-      options.budget_buckets = 2;
-      options.timeout = absl::Minutes(2);
-      const auto session = OpenSession(self, options);
-      ASSERT_NE(session, nullptr);
+      const auto session = OpenSession(
+          self, {.bucket_bytes = 4096, .budget_buckets = 2, .timeout = absl::Minutes(2)});
       Bound bound = CompileBound(session.get(), AllToAll(3, 32 << 10));
-      ASSERT_NE(bound.transfer, nullptr);
-      bound.memory.Prepare(1);
-      const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
-      ASSERT_TRUE(run.ok()) << run.status();
-      EXPECT_FALSE(run->Wait().ok());
-      const absl::Status closed = session->Close();
-      EXPECT_TRUE(closed.ok()) << closed;
+      const auto run = StartRun(session.get(), &bound, 1);
+      EXPECT_FALSE(run.Wait().ok());
+      EXPECT_EQ(session->Close(), absl::OkStatus());
     });
     ASSERT_FALSE(HasFailure()) << "kernel " << kernel;
   }
@@ -123,17 +99,10 @@ TEST_F(CudaFailureTest, NcclFailsHalfWay) {
 TEST_F(CudaFailureTest, NcclFailsAndNobodyCloses) {
   FakeNcclFailKernel(1, 2, ncclRemoteError);
   RunRanksOnFakeGpus(3, 3, FakeTransport::kNccl, [](Rank& self) {
-    SessionOptions options;
-    options.bucket_bytes = 4096;
-    options.timeout = absl::Minutes(2);
-    auto session = OpenSession(self, options);
-    ASSERT_NE(session, nullptr);
+    auto session = OpenSession(self, {.bucket_bytes = 4096, .timeout = absl::Minutes(2)});
     Bound bound = CompileBound(session.get(), AllToAll(3, 32 << 10));
-    ASSERT_NE(bound.transfer, nullptr);
-    bound.memory.Prepare(1);
-    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
-    ASSERT_TRUE(run.ok()) << run.status();
-    EXPECT_FALSE(run->Wait().ok());
+    const auto run = StartRun(session.get(), &bound, 1);
+    EXPECT_FALSE(run.Wait().ok());
     session.reset();
   });
 }
@@ -142,10 +111,7 @@ TEST_F(CudaFailureTest, NcclFailsAndNobodyCloses) {
 TEST_F(CudaFailureTest, ARankIsSilentWhileAnotherOneCompiles) {
   for (const FakeTransport transport : {FakeTransport::kNccl, FakeTransport::kCudaIpc}) {
     RunRanksOnFakeGpus(2, 2, transport, [](Rank& self) {
-      SessionOptions options;
-      options.timeout = absl::Seconds(2);
-      const auto session = OpenSession(self, options);
-      ASSERT_NE(session, nullptr);
+      const auto session = OpenSession(self, {.timeout = absl::Seconds(2)});
       absl::Status status;
       if (self.rank == 0) {
         status = session->Compile(AllToAll(2, 4096)).status();
@@ -155,8 +121,7 @@ TEST_F(CudaFailureTest, ARankIsSilentWhileAnotherOneCompiles) {
         while (status.ok()) status = session->Poll();
       }
       EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
-      const absl::Status closed = session->Close();
-      EXPECT_TRUE(closed.ok()) << closed;
+      EXPECT_EQ(session->Close(), absl::OkStatus());
     });
     ASSERT_FALSE(HasFailure()) << NameOf(transport);
   }
@@ -169,17 +134,10 @@ TEST_F(CudaFailureTest, AnAbortThatDoesNotComeBackHidesNothing) {
   FakeNcclFailKernel(1, 2, ncclRemoteError);
   RunRanksOnFakeGpus(3, 3, FakeTransport::kNccl, [](Rank& self) {
     self.transport = *MakeNcclTransport(self.accelerator, {.timeout = absl::Seconds(3)});
-    SessionOptions options;
-    options.bucket_bytes = 4096;
-    options.timeout = absl::Seconds(5);
-    const auto session = OpenSession(self, options);
-    ASSERT_NE(session, nullptr);
+    const auto session = OpenSession(self, {.bucket_bytes = 4096, .timeout = absl::Seconds(5)});
     Bound bound = CompileBound(session.get(), Ring(3, 32));
-    ASSERT_NE(bound.transfer, nullptr);
-    bound.memory.Prepare(1);
-    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
-    ASSERT_TRUE(run.ok()) << run.status();
-    const absl::Status waited = run->Wait();
+    const auto run = StartRun(session.get(), &bound, 1);
+    const absl::Status waited = run.Wait();
     EXPECT_THAT(waited.ToString(), HasSubstr("ncclRemoteError"));
     EXPECT_EQ(session->Close().code(), absl::StatusCode::kDeadlineExceeded);
   });

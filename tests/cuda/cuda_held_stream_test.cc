@@ -15,7 +15,6 @@
 #include "device/cuda_held.h"
 #include "fakes/fake_cuda.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "oracle/sampled.h"
 #include "session/job.h"
 
@@ -41,14 +40,12 @@ TransferSpec ManyTensors(const Job& job) {
   for (size_t i = 0; i < ranks.size(); ++i) ranks[i] = static_cast<int>(i);
   TransferSpec spec;
   for (int i = 0; i < kTensors; ++i) {
-    TensorTransfer tensor;
-    tensor.name = absl::StrCat("t", i);
-    tensor.shape = {kElements};
-    tensor.src_dtype = DType::kF64;
-    tensor.dst_dtype = job.dst_dtype;
-    tensor.src = {*Mesh::Create({job.src_ranks}, ranks), {job.src_placement}};
-    tensor.dst = {*Mesh::Create({1}, {job.dst_rank}), {Placement::Replicate()}};
-    spec.tensors.push_back(tensor);
+    spec.tensors.push_back({.name = absl::StrCat("t", i),
+                            .shape = {kElements},
+                            .src_dtype = DType::kF64,
+                            .dst_dtype = job.dst_dtype,
+                            .src = {*Mesh::Create({job.src_ranks}, ranks), {job.src_placement}},
+                            .dst = {*Mesh::Create({1}, {job.dst_rank}), {Placement::Replicate()}}});
   }
   return spec;
 }
@@ -115,9 +112,7 @@ class CudaHeldStreamTest : public testing::TestWithParam<FakeTransport> {
       SessionOptions options;
       options.bucket_bytes = int64_t{1} << 20;  // all tensors are one bucket
       const auto session = OpenSession(self, options);
-      ASSERT_NE(session, nullptr);
-      const auto transfer = session->Compile(ManyTensors(job));
-      ASSERT_TRUE(transfer.ok()) << transfer.status();
+      const auto transfer = session->Compile(ManyTensors(job)).value();
       ASSERT_EQ(cudaSetDevice(self.rank), cudaSuccess);
       const Block src;
       const Block dst;
@@ -130,19 +125,15 @@ class CudaHeldStreamTest : public testing::TestWithParam<FakeTransport> {
       ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
       {
         std::unique_ptr<Held> held;
-        StartOptions in;
-        in.stream = StreamHandle{stream};
+        const StartOptions in = {.stream = StreamHandle{stream}};
         if (self.rank == held_rank) held = std::make_unique<Held>(stream);
-        const auto run = session->Start(*transfer, from, to, held ? in : StartOptions());
-        ASSERT_TRUE(run.ok()) << run.status();
+        const auto run = session->Start(transfer, from, to, held ? in : StartOptions()).value();
         for (int i = 0; i < kPolls; ++i) {
-          const absl::Status polled = session->Poll();
-          ASSERT_TRUE(polled.ok()) << polled;
+          ASSERT_EQ(session->Poll(), absl::OkStatus());
           self.meet();
         }
         held.reset();
-        const absl::Status status = run->Wait();
-        ASSERT_TRUE(status.ok()) << status;
+        ASSERT_EQ(run.Wait(), absl::OkStatus());
       }
       EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
       EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
@@ -189,14 +180,11 @@ class CudaHeldForLongTest : public testing::TestWithParam<std::tuple<FakeTranspo
 TEST_P(CudaHeldForLongTest, IsNoStall) {
   const auto [transport, tensors] = GetParam();
   RunRanksOnFakeGpus(1, 1, transport, [tensors = tensors](Rank& self) {
-    SessionOptions options;
-    options.timeout = absl::Seconds(1);
+    const SessionOptions options = {.timeout = absl::Seconds(1)};
     const auto session = OpenSession(self, options);
-    ASSERT_NE(session, nullptr);
     TransferSpec spec = ManyTensors(Job());
     spec.tensors.resize(static_cast<size_t>(tensors));
-    const auto transfer = session->Compile(spec);
-    ASSERT_TRUE(transfer.ok()) << transfer.status();
+    const auto transfer = session->Compile(spec).value();
     ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
     const Block src;
     const Block dst;
@@ -208,16 +196,13 @@ TEST_P(CudaHeldForLongTest, IsNoStall) {
     ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
     {
       Held held(stream);
-      StartOptions in;
-      in.stream = StreamHandle{stream};
-      const auto run = session->Start(*transfer, from, to, in);
-      ASSERT_TRUE(run.ok()) << run.status();
+      const auto run = session->Start(transfer, from, to, {.stream = StreamHandle{stream}}).value();
       const absl::Time end = absl::Now() + options.timeout * 3 / 2;
       absl::Status status;
       while (status.ok() && absl::Now() < end) status = session->Poll();
       ASSERT_TRUE(status.ok()) << status;
       held.LetGo();
-      status = run->Wait();
+      status = run.Wait();
       ASSERT_TRUE(status.ok()) << status;
     }
     EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);

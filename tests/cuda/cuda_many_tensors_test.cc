@@ -10,7 +10,6 @@
 #include "device/cuda/cuda_kernels.h"
 #include "fakes/fake_cuda.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "session/job.h"
 
 namespace sluice::session_test {
@@ -79,9 +78,7 @@ class CudaManyTensorsTest : public testing::TestWithParam<FakeTransport> {
       SessionOptions options;
       options.bucket_bytes = int64_t{1} << 20;  // all tensors are one bucket
       const auto session = OpenSession(self, options);
-      ASSERT_NE(session, nullptr);
-      const auto transfer = session->Compile(ManyTensors(size));
-      ASSERT_TRUE(transfer.ok()) << transfer.status();
+      const auto transfer = session->Compile(ManyTensors(size)).value();
       ASSERT_EQ(cudaSetDevice(self.rank), cudaSuccess);
       {
         const Block src;
@@ -99,10 +96,8 @@ class CudaManyTensorsTest : public testing::TestWithParam<FakeTransport> {
           self.meet();
           const int64_t before = FakeCudaCalls("cudaLaunchKernel");
           self.meet();
-          const auto run = session->Start(*transfer, from, to);
-          ASSERT_TRUE(run.ok()) << run.status();
-          const absl::Status status = run->Wait();
-          ASSERT_TRUE(status.ok()) << status;
+          const auto run = session->Start(transfer, from, to).value();
+          ASSERT_EQ(run.Wait(), absl::OkStatus());
           self.meet();
           if (self.rank == 0) launches = FakeCudaCalls("cudaLaunchKernel") - before;
         }

@@ -6,13 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "cuda/fake_world.h"
 #include "fakes/fake_cuda.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "session/job.h"
 
 namespace sluice::session_test {
@@ -28,13 +26,11 @@ constexpr size_t kBytes = size_t{kRows * kColumns} * 4;
 TransferSpec Across() {
   TransferSpec spec;
   for (int i = 0; i < kTensors; ++i) {
-    TensorTransfer tensor;
-    tensor.name = "t" + std::to_string(i);
-    tensor.shape = {kRows, kColumns};
-    tensor.src = {*Mesh::Create({1}, {0}), {Placement::Replicate()}};
-    tensor.dst = {*Mesh::Create({1}, {1}), {Placement::Replicate()}};
-    tensor.window = i / kWindow;
-    spec.tensors.push_back(tensor);
+    spec.tensors.push_back({.name = "t" + std::to_string(i),
+                            .shape = {kRows, kColumns},
+                            .src = {*Mesh::Create({1}, {0}), {Placement::Replicate()}},
+                            .dst = {*Mesh::Create({1}, {1}), {Placement::Replicate()}},
+                            .window = i / kWindow});
   }
   return spec;
 }
@@ -77,33 +73,26 @@ class Block {
 TEST(CudaOverlapTest, BucketsArePackedWhileAGroupWaitsForItsReceiver) {
   std::atomic<bool> packed = false;
   RunRanksOnFakeGpus(2, 2, FakeTransport::kNccl, [&](Rank& self) {
-    SessionOptions options;
-    options.bucket_bytes = int64_t{kBytes};
-    options.budget_buckets = kWindow;
-    options.max_in_flight = kWindow;
-    const auto session = OpenSession(self, options);
-    ASSERT_NE(session, nullptr);
-    const auto transfer = session->Compile(Across());
-    ASSERT_TRUE(transfer.ok()) << transfer.status();
+    const auto session = OpenSession(
+        self,
+        {.bucket_bytes = int64_t{kBytes}, .max_in_flight = kWindow, .budget_buckets = kWindow});
+    const auto transfer = session->Compile(Across()).value();
     ASSERT_EQ(cudaSetDevice(self.rank), cudaSuccess);
     {
       const Block block(1 + self.rank);
       const std::vector<TensorView> own = block.Views(self.rank);
       const std::vector<TensorView> none(kTensors);
       const bool sends = self.rank == 0;
-      StartOptions start;
-      start.late_destinations = true;
+      const StartOptions start = {.late_destinations = true};
       // The first round connects.
       for (int round = 0; round < 2; ++round) {
         self.meet();
         const int64_t before = FakeCudaKernelsDone();
         self.meet();
-        const auto run = session->Start(*transfer, sends ? own : none, none, start);
-        ASSERT_TRUE(run.ok()) << run.status();
+        const auto run = session->Start(transfer, sends ? own : none, none, start).value();
         const auto supply = [&](int first) {
           for (int i = first; i < first + kWindow; ++i) {
-            const absl::Status status = run->Supply(i, own[static_cast<size_t>(i)]);
-            ASSERT_TRUE(status.ok()) << status;
+            ASSERT_EQ(run.Supply(i, own[static_cast<size_t>(i)]), absl::OkStatus());
           }
         };
         if (!sends) supply(0);
@@ -117,7 +106,7 @@ TEST(CudaOverlapTest, BucketsArePackedWhileAGroupWaitsForItsReceiver) {
               << FakeCudaKernelsDone() - before << " buckets of " << kPacked;
         }
         if (!sends) supply(kWindow);
-        ASSERT_TRUE(run->Wait().ok());
+        ASSERT_TRUE(run.Wait().ok());
       }
       EXPECT_THAT(block.Content(), testing::Each(std::byte{1}));
     }

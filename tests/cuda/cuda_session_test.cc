@@ -8,7 +8,6 @@
 #include "fakes/fake_cuda.h"
 #include "fakes/fake_nccl.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "oracle/sampled.h"
 #include "session/job.h"
 #include "session/launch.h"
@@ -49,10 +48,9 @@ TEST_P(CudaSessionTest, OneSlotIsEnough) {
 TEST_P(CudaSessionTest, RunsAtOnceAndCancelledOnes) {
   for (const uint64_t seed : oracle::Seeds(24 / (size() + 3))) {
     const RandomJob job = MakeRandomJob(seed * 1000 + static_cast<uint64_t>(size()), size());
-    Schedule schedule;
-    schedule.seed = seed;
-    schedule.cancel_percent = seed % 2 == 0 ? 40 : 0;
-    Run([&](Rank& self) { RunSchedule(self, job, schedule); });
+    Run([&](Rank& self) {
+      RunSchedule(self, job, {.seed = seed, .cancel_percent = seed % 2 == 0 ? 40 : 0});
+    });
     ASSERT_FALSE(HasFailure()) << "seed " << seed;
   }
 }
@@ -64,9 +62,7 @@ TEST_P(CudaSessionTest, StagesOnlyWhatItHasTo) {
   const TransferSpec spec = Ring(size(), 32);
   Run([&](Rank& self) {
     const auto session = OpenSession(self, SessionOptions());
-    ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), spec);
-    ASSERT_NE(bound.transfer, nullptr);
     RunOnce(session.get(), &bound, 1);
     const int64_t staged = session->counters().staging_bytes_peak;
     const bool goes_straight =

@@ -14,7 +14,6 @@
 #include "fakes/fake_cuda.h"
 #include "fakes/fake_nccl.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "session/job.h"
 
 namespace sluice::session_test {
@@ -24,17 +23,11 @@ using testing::IsEmpty;
 
 // Fewer slots than tensors, so that what is done makes room for what comes.
 SessionOptions FewSlots(bool progress_thread = false) {
-  SessionOptions options;
-  options.bucket_bytes = 64 << 10;
-  options.budget_buckets = 8;
-  options.progress_thread = progress_thread;
-  return options;
+  return {.bucket_bytes = 64 << 10, .budget_buckets = 8, .progress_thread = progress_thread};
 }
 
 Transfer* CompileJob(Session* session, int tensors) {
-  const auto transfer = session->Compile(StreamJobSpec(tensors));
-  EXPECT_TRUE(transfer.ok()) << transfer.status();
-  return transfer.ok() ? *transfer : nullptr;
+  return session->Compile(StreamJobSpec(tensors)).value();
 }
 
 // How buckets are carried, and whether a thread drives the session.
@@ -55,9 +48,7 @@ class CudaStreamEventsTest : public testing::TestWithParam<Case> {
     const auto [transport, progress_thread] = GetParam();
     RunRanksOnFakeGpus(2, 2, transport, [&, threads = progress_thread](Rank& self) {
       const auto session = OpenSession(self, FewSlots(threads));
-      ASSERT_NE(session, nullptr);
       Transfer* const transfer = CompileJob(session.get(), job.tensors);
-      ASSERT_NE(transfer, nullptr);
       body(self, session.get(), transfer);
       EXPECT_TRUE(session->Close().ok());
     });
@@ -65,8 +56,7 @@ class CudaStreamEventsTest : public testing::TestWithParam<Case> {
 };
 
 TEST_P(CudaStreamEventsTest, WorkAfterTensorDoneFindsTheTensor) {
-  StreamJobOptions options;
-  options.tensors = 60;
+  const StreamJobOptions options = {.tensors = 60};
   RunBoth(options, [&](Rank& self, Session* session, Transfer* transfer) {
     StreamJob job(self.rank, options);
     for (int round = 1; round <= 2; ++round) {
@@ -80,8 +70,7 @@ TEST_P(CudaStreamEventsTest, WorkAfterTensorDoneFindsTheTensor) {
 }
 
 TEST_P(CudaStreamEventsTest, MemoryIsTouchedAfterItsFormerOwner) {
-  StreamJobOptions options;
-  options.given = Given::kAsked;
+  const StreamJobOptions options = {.given = Given::kAsked};
   RunBoth(options, [&](Rank& self, Session* session, Transfer* transfer) {
     StreamJob job(self.rank, options);
     for (int round = 1; round <= 2; ++round) {
@@ -96,9 +85,7 @@ TEST_P(CudaStreamEventsTest, MemoryIsTouchedAfterItsFormerOwner) {
 
 // The session writes pinned memory itself, and lets the network write it.
 TEST_P(CudaStreamEventsTest, HostMemoryIsTouchedAfterItsFormerOwner) {
-  StreamJobOptions options;
-  options.given = Given::kAsked;
-  options.dst_kind = DeviceKind::kCudaHost;
+  const StreamJobOptions options = {.given = Given::kAsked, .dst_kind = DeviceKind::kCudaHost};
   RunBoth(options, [&](Rank& self, Session* session, Transfer* transfer) {
     StreamJob job(self.rank, options);
     ASSERT_TRUE(job.Start(session, transfer, 1).ok());
@@ -111,13 +98,11 @@ TEST_P(CudaStreamEventsTest, HostMemoryIsTouchedAfterItsFormerOwner) {
 
 // More windows than a run keeps fences for.
 TEST_P(CudaStreamEventsTest, MemoryMayComeAheadAndEventsNeedNotBeTaken) {
-  StreamJobOptions options;
-  options.given = Given::kAhead;
+  const StreamJobOptions options = {.given = Given::kAhead};
   RunBoth(options, [&](Rank& self, Session* session, Transfer* transfer) {
     StreamJob job(self.rank, options);
     ASSERT_TRUE(job.Start(session, transfer, 1).ok());
-    const absl::Status status = job.run().Wait();
-    ASSERT_TRUE(status.ok()) << status;
+    ASSERT_EQ(job.run().Wait(), absl::OkStatus());
     job.ConsumeRest();
     EXPECT_EQ(job.done(), options.tensors);
     EXPECT_EQ(job.CountWrong(), 0);
@@ -128,8 +113,7 @@ TEST_P(CudaStreamEventsTest, MemoryMayComeAheadAndEventsNeedNotBeTaken) {
 TEST_P(CudaStreamEventsTest, RunsBesideEachOther) {
   const std::vector<StreamKind> kinds = {StreamKind::kOwn, StreamKind::kDefault,
                                          StreamKind::kBlocking};
-  StreamJobOptions options;
-  options.tensors = 12;
+  const StreamJobOptions options = {.tensors = 12};
   RunBoth(options, [&](Rank& self, Session* session, Transfer* transfer) {
     std::vector<std::unique_ptr<StreamJob>> jobs;
     std::vector<StreamJob*> all;
@@ -144,8 +128,7 @@ TEST_P(CudaStreamEventsTest, RunsBesideEachOther) {
       for (size_t i = 0; i < jobs.size(); ++i) {
         ASSERT_TRUE(jobs[i]->Start(session, transfer, 10 * round + static_cast<int>(i)).ok());
       }
-      const absl::Status status = Complete(session, all);
-      ASSERT_TRUE(status.ok()) << status;
+      ASSERT_EQ(Complete(session, all), absl::OkStatus());
       for (const auto& job : jobs) {
         EXPECT_EQ(job->done(), options.tensors);
         EXPECT_EQ(job->CountWrong(), 0);
@@ -156,9 +139,7 @@ TEST_P(CudaStreamEventsTest, RunsBesideEachOther) {
 
 // Both ranks give up while one window lacks its memory.
 TEST_P(CudaStreamEventsTest, CancelKeepsWhatWasDone) {
-  StreamJobOptions options;
-  options.tensors = 12;
-  options.given = Given::kAsked;
+  const StreamJobOptions options = {.tensors = 12, .given = Given::kAsked};
   RunBoth(options, [&](Rank& self, Session* session, Transfer* transfer) {
     StreamJob job(self.rank, options);
     for (int round = 1; round <= 3; ++round) {
@@ -182,8 +163,7 @@ TEST_P(CudaStreamEventsTest, CancelKeepsWhatWasDone) {
 // However many windows there are.
 TEST_P(CudaStreamEventsTest, FencesAreUsedAgain) {
   constexpr int kRounds = 6;
-  StreamJobOptions options;
-  options.given = Given::kAsked;
+  const StreamJobOptions options = {.given = Given::kAsked};
   RunBoth(options, [&](Rank& self, Session* session, Transfer* transfer) {
     StreamJob job(self.rank, options);
     self.meet();
@@ -207,8 +187,7 @@ class CudaStreamFailureTest : public CudaStreamEventsTest {};
 
 // Whatever call fails, on one rank: an error on both, and nobody waits for ever.
 TEST_P(CudaStreamFailureTest, CallsThatFail) {
-  StreamJobOptions options;
-  options.tensors = 9;
+  StreamJobOptions options = {.tensors = 9};
   const auto [transport, progress_thread] = GetParam();
   int failures = 0;
   for (const std::string function :
@@ -219,9 +198,7 @@ TEST_P(CudaStreamFailureTest, CallsThatFail) {
         SessionOptions few = FewSlots(threads);
         few.timeout = absl::Minutes(2);
         const auto session = OpenSession(self, few);
-        ASSERT_NE(session, nullptr);
         Transfer* const transfer = CompileJob(session.get(), options.tensors);
-        ASSERT_NE(transfer, nullptr);
         StreamJob job(self.rank, options);
         self.meet();
         if (self.rank == 0) FakeCudaFailAt(function, nth, cudaErrorLaunchOutOfResources, 0);
@@ -268,9 +245,7 @@ TEST(CudaUntakenEventsTest, HoldNothingUp) {
   StreamJobOptions options;
   RunRanksOnFakeGpus(2, 2, FakeTransport::kNccl, [&](Rank& self) {
     const auto session = OpenSession(self, FewSlots());
-    ASSERT_NE(session, nullptr);
     Transfer* const transfer = CompileJob(session.get(), options.tensors);
-    ASSERT_NE(transfer, nullptr);
     StreamJob job(self.rank, options);
     ASSERT_TRUE(job.Start(session.get(), transfer, 1).ok());
     ASSERT_TRUE(Complete(session.get(), {&job}).ok());  // views have been compared

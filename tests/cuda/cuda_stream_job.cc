@@ -135,11 +135,11 @@ absl::Status StreamJob::Start(Session* session, Transfer* transfer, int round) {
     src.push_back(ViewOf(memory, false, t));
     dst.push_back(options_.given == Given::kAtStart ? ViewOf(DstOf(t), true, t) : TensorView());
   }
-  StartOptions options;
-  options.events = true;
-  options.late_destinations = options_.given != Given::kAtStart;
-  options.stream = StreamHandle{stream_};
-  const absl::StatusOr<Run> run = session->Start(transfer, src, dst, options);
+  const absl::StatusOr<Run> run =
+      session->Start(transfer, src, dst,
+                     {.events = true,
+                      .late_destinations = options_.given != Given::kAtStart,
+                      .stream = StreamHandle{stream_}});
   if (!run.ok()) return run.status();
   run_ = *run;
   if (options_.given == Given::kAhead) {

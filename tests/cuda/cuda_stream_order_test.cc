@@ -10,7 +10,6 @@
 #include "cuda/fake_world.h"
 #include "fakes/fake_cuda.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "session/job.h"
 
 namespace sluice::session_test {
@@ -87,25 +86,18 @@ TEST_P(CudaStreamOrderTest, ComesAfterEarlierWorkAndBeforeLater) {
   constexpr int kRanks = 3;
   constexpr int kRounds = 6;
   RunRanksOnFakeGpus(kRanks, kRanks, GetParam(), [](Rank& self) {
-    SessionOptions options;
-    options.bucket_bytes = 32 << 10;
-    options.budget_buckets = 8;
-    const auto session = OpenSession(self, options);
-    ASSERT_NE(session, nullptr);
-    const auto transfer = session->Compile(Shift(kRanks));
-    ASSERT_TRUE(transfer.ok()) << transfer.status();
+    const auto session = OpenSession(self, {.bucket_bytes = 32 << 10, .budget_buckets = 8});
+    const auto transfer = session->Compile(Shift(kRanks)).value();
     std::vector<int64_t> wrong(kRounds);
     {
       Producer producer(self.rank);
-      StartOptions in_stream;
-      in_stream.stream = producer.stream();
+      const StartOptions in_stream = {.stream = producer.stream()};
       for (int round = 0; round < kRounds; ++round) {
         producer.Produce(100 * self.rank + round);
-        const auto run = session->Start(*transfer, {ViewOf(producer.src(), self.rank)},
+        const auto run = session->Start(transfer, {ViewOf(producer.src(), self.rank)},
                                         {ViewOf(producer.dst(), self.rank)}, in_stream);
         ASSERT_TRUE(run.ok()) << run.status();
-        const absl::Status status = run->Wait();
-        ASSERT_TRUE(status.ok()) << status;
+        ASSERT_EQ(run->Wait(), absl::OkStatus());
         const int from = (self.rank + kRanks - 1) % kRanks;
         producer.Consume(100 * from + round, &wrong[static_cast<size_t>(round)]);
       }
@@ -120,17 +112,14 @@ TEST(CudaHostWaitsTest, ThereAreNoneBetweenFillAndDrainOverNccl) {
   constexpr int kRanks = 2;
   RunRanksOnFakeGpus(kRanks, kRanks, FakeTransport::kNccl, [](Rank& self) {
     const auto session = OpenSession(self, SessionOptions());
-    ASSERT_NE(session, nullptr);
     Bound bound = CompileBound(session.get(), AllToAll(kRanks, 256 << 10));
-    ASSERT_NE(bound.transfer, nullptr);
     bound.memory.Prepare(1);
     RunOnce(session.get(), &bound, 1);  // sets up what is set up once
     self.meet();
     const int64_t before = FakeCudaHostWaits();
     self.meet();
-    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
-    ASSERT_TRUE(run.ok());
-    ASSERT_TRUE(run->Wait().ok());
+    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst()).value();
+    ASSERT_TRUE(run.Wait().ok());
     self.meet();
     EXPECT_EQ(FakeCudaHostWaits() - before, 0);
     self.meet();

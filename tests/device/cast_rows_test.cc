@@ -2,7 +2,6 @@
 // and bits at random.
 #include "device/cast_rows.h"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>

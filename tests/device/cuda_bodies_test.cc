@@ -5,7 +5,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <random>
 #include <vector>
 
@@ -46,9 +45,7 @@ void ExpectAligned(const CudaMove& piece) {
   const int64_t src = piece.src_dtype == piece.dst_dtype   ? piece.unit_bytes
                       : piece.unit == CudaUnit::kUnaligned ? 1
                                                            : DTypeBytes(piece.src_dtype);
-  for (int axis = 0; axis < CudaMove::kAxes; ++axis) {
-    ASSERT_EQ(piece.src_strides[axis] % src, 0);
-  }
+  for (int axis = 0; axis < CudaMove::kAxes; ++axis) ASSERT_EQ(piece.src_strides[axis] % src, 0);
   ASSERT_EQ(reinterpret_cast<uintptr_t>(piece.src) % static_cast<uint64_t>(src), 0u);
   if (piece.src_dtype == piece.dst_dtype) {
     ASSERT_EQ(reinterpret_cast<uintptr_t>(piece.dst) % piece.unit_bytes, 0u);

@@ -2,7 +2,6 @@
 // loops. Runs over the fake runtime, and where there is a GPU on that.
 #include "device/cuda/cuda_device.h"
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -62,11 +61,7 @@ struct PlacedCopy {
   KindMemory dst;
 };
 
-CudaDeviceOptions SmallBounce() {
-  CudaDeviceOptions options;
-  options.bounce_bytes = 2048;
-  return options;
-}
+CudaDeviceOptions SmallBounce() { return {.bounce_bytes = 2048}; }
 
 TEST(CudaDeviceTest, CopiesBetweenAllKindsOfMemory) {
   const std::unique_ptr<CudaDevice> wide = MakeCudaDevice();
@@ -192,10 +187,7 @@ TEST(CudaDeviceTest, NormalizesPixelsWhereverTheyAre) {
     }
     std::vector<std::vector<std::byte>> expected;
     for (const RandomPixels& one : all) expected.push_back(one.Expected());
-    CopyBatch batch;
-    batch.cookie = 1;
-    batch.normalizations = work;
-    ASSERT_TRUE(device.Start(batch).ok());
+    ASSERT_TRUE(device.Start({.cookie = 1, .normalizations = work}).ok());
     for (RandomPixels& one : all) one.factors = {};
     ASSERT_TRUE(PollUntil(device, 1).ok());
     for (size_t i = 0; i < count; ++i) {
@@ -337,16 +329,13 @@ TEST(CudaDeviceTest, FencesJoinACallersStream) {
     ASSERT_EQ(cudaMemcpyAsync(c.data(), b.data(), kBytes, cudaMemcpyDefault, caller), cudaSuccess);
     ASSERT_EQ(cudaStreamSynchronize(caller), cudaSuccess);
     ASSERT_TRUE(*after->Passed());
-    for (size_t i = 0; i < kBytes; i += 4097) {
-      ASSERT_EQ(c.data()[i], static_cast<std::byte>(value));
-    }
+    for (size_t i = 0; i < kBytes; i += 4097) ASSERT_EQ(c.data()[i], static_cast<std::byte>(value));
   }
   EXPECT_EQ(cudaStreamDestroy(caller), cudaSuccess);
 }
 
 TEST(CudaDeviceTest, SpansAreInOrderAndWithinTheirTime) {
-  CudaDeviceOptions options;
-  options.record_spans = true;
+  const CudaDeviceOptions options = {.record_spans = true};
   const std::unique_ptr<CudaDevice> device = MakeCudaDevice(options);
   KindMemory a(*device, DeviceKind::kCuda, std::vector<std::byte>(1 << 20));
   KindMemory b(*device, DeviceKind::kCuda, std::vector<std::byte>(1 << 20));

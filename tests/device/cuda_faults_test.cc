@@ -1,7 +1,6 @@
 // The CUDA device when calls fail, when memory runs out, and when the stream is held up: over the
 // fake runtime, which also counts what the device calls.
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +22,6 @@
 #include "device/strided_copy.h"
 #include "fakes/fake_cuda.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "oracle/sampled.h"
 #include "sluice/accelerator.h"
 #include "sluice/cuda.h"
@@ -42,6 +40,11 @@ class CudaFaultsTest : public testing::Test {
 };
 
 constexpr int64_t kBytes = 5000;
+constexpr Stretch kAll = {0, 0, kBytes};
+
+std::array<StridedCopy, 1> Whole(KindMemory& src, KindMemory& dst) {
+  return {BytesCopy(kAll, src, dst)};
+}
 
 std::vector<std::byte> Bytes(int value) {
   return std::vector<std::byte>(kBytes, static_cast<std::byte>(value));
@@ -49,9 +52,7 @@ std::vector<std::byte> Bytes(int value) {
 
 int PollOnce(Device& device) {
   std::array<uint64_t, 64> cookies;
-  const absl::StatusOr<int> got = device.Poll(absl::MakeSpan(cookies));
-  EXPECT_TRUE(got.ok()) << got.status();
-  return got.ok() ? *got : 0;
+  return device.Poll(absl::MakeSpan(cookies)).value();
 }
 
 TEST_F(CudaFaultsTest, InStreamOrderIsAsSoonAsAllIsOnTheStream) {
@@ -60,10 +61,9 @@ TEST_F(CudaFaultsTest, InStreamOrderIsAsSoonAsAllIsOnTheStream) {
   KindMemory b(*device, DeviceKind::kCuda, Bytes(2));
   KindMemory c(*device, DeviceKind::kCudaHost, Bytes(3));
   KindMemory d(*device, DeviceKind::kCpu, Bytes(4));
-  constexpr Stretch kAll = {0, 0, kBytes};
-  const std::array<StridedCopy, 1> first = {BytesCopy(kAll, a, b)};
-  const std::array<StridedCopy, 1> second = {BytesCopy(kAll, b, c)};
-  const std::array<StridedCopy, 1> third = {BytesCopy(kAll, b, d)};
+  const auto first = Whole(a, b);
+  const auto second = Whole(b, c);
+  const auto third = Whole(b, d);
   Held held(device->fill_stream());
   ASSERT_TRUE(device->Start({first, 1}).ok());
   ASSERT_TRUE(device->Start({second, 2, {}, {}, true}).ok());
@@ -86,10 +86,9 @@ TEST_F(CudaFaultsTest, TheHostTouchesPinnedMemoryWhenTheStreamIsDoneWithIt) {
   KindMemory b(*device, DeviceKind::kCudaHost, Bytes(2));
   KindMemory c(*device, DeviceKind::kCpu, Bytes(3));
   KindMemory d(*device, DeviceKind::kCpu, Bytes(4));
-  constexpr Stretch kAll = {0, 0, kBytes};
-  const std::array<StridedCopy, 1> on_gpu = {BytesCopy(kAll, a, b)};
-  const std::array<StridedCopy, 1> on_host = {BytesCopy(kAll, b, c)};
-  const std::array<StridedCopy, 1> host_only = {BytesCopy(kAll, c, d)};
+  const auto on_gpu = Whole(a, b);
+  const auto on_host = Whole(b, c);
+  const auto host_only = Whole(c, d);
   Held held(device->fill_stream());
   ASSERT_TRUE(device->Start({on_gpu, 1}).ok());
   // Memory that the stream does not know of need not wait for it.
@@ -112,8 +111,7 @@ TEST_F(CudaFaultsTest, TheHostComesAfterAFence) {
   ASSERT_EQ(cudaStreamCreateWithFlags(&caller, cudaStreamNonBlocking), cudaSuccess);
   KindMemory a(*device, DeviceKind::kCpu, Bytes(1));
   KindMemory b(*device, DeviceKind::kCpu, Bytes(2));
-  constexpr Stretch kAll = {0, 0, kBytes};
-  const std::array<StridedCopy, 1> copies = {BytesCopy(kAll, a, b)};
+  const auto copies = Whole(a, b);
   const std::unique_ptr<Fence> fence = *device->MakeFence();
   {
     Held held(caller);
@@ -139,13 +137,11 @@ TEST_F(CudaFaultsTest, TheEndDoesNotWaitForWhatMayNeverCome) {
   {
     Held held(dead);
     std::thread ends([dead] {
-      CudaDeviceOptions options;
-      options.farewell = std::chrono::milliseconds(10);
+      const CudaDeviceOptions options = {.farewell = std::chrono::milliseconds(10)};
       std::unique_ptr<CudaDevice> device = MakeCudaDevice(options);
       KindMemory staging(*device, DeviceKind::kCudaHost, Bytes(1));
       KindMemory buffer(*device, DeviceKind::kCuda, Bytes(2));
-      constexpr Stretch kAll = {0, 0, kBytes};
-      const std::array<StridedCopy, 1> copies = {BytesCopy(kAll, staging, buffer)};
+      const auto copies = Whole(staging, buffer);
       const std::unique_ptr<Fence> fence = *device->MakeFence();
       EXPECT_TRUE(fence->Record({dead}).ok());
       CopyBatch batch = {copies, 1};
@@ -168,8 +164,7 @@ TEST_F(CudaFaultsTest, AFailedDeviceSaysWhenItTouchesNothingMore) {
   const std::unique_ptr<CudaDevice> device = MakeCudaDevice();
   KindMemory a(*device, DeviceKind::kCuda, Bytes(1));
   KindMemory b(*device, DeviceKind::kCuda, Bytes(2));
-  constexpr Stretch kAll = {0, 0, kBytes};
-  const std::array<StridedCopy, 1> copies = {BytesCopy(kAll, a, b)};
+  const auto copies = Whole(a, b);
   Held held(device->fill_stream());
   ASSERT_TRUE(device->Start({copies, 1, {}, {}, true}).ok());
   ASSERT_EQ(PollOnce(*device), 1);
@@ -193,9 +188,7 @@ TEST_F(CudaFaultsTest, AFailedDeviceSaysWhenItTouchesNothingMore) {
 
 // Everything a device does, with one of all kinds of steps.
 absl::Status DoEverything() {
-  CudaDeviceOptions options;
-  options.bounce_bytes = 2048;
-  options.record_spans = true;
+  const CudaDeviceOptions options = {.record_spans = true, .bounce_bytes = 2048};
   absl::StatusOr<std::unique_ptr<CudaDevice>> made = CudaDevice::Create(options);
   if (!made.ok()) return made.status();
   CudaDevice& device = **made;
@@ -207,7 +200,6 @@ absl::Status DoEverything() {
   if (!fence.ok()) return fence.status();
   std::vector<std::byte> in = Bytes(7);
   std::vector<std::byte> out = Bytes(0);
-  constexpr Stretch kAll = {0, 0, kBytes};
   StridedCopy copy;
   copy.runs[0] = absl::MakeConstSpan(&kAll, 1);
   copy.src_strides[0] = copy.dst_strides[0] = 1;
@@ -309,13 +301,11 @@ TEST_F(CudaFaultsTest, NoMemoryIsToldWithTheBreakdown) {
 }
 
 TEST_F(CudaFaultsTest, BatchesAllocateNothingAndWaitForNothing) {
-  CudaDeviceOptions options;
-  options.bounce_bytes = 2048;
+  const CudaDeviceOptions options = {.bounce_bytes = 2048};
   const std::unique_ptr<CudaDevice> device = MakeCudaDevice(options);
   KindMemory a(*device, DeviceKind::kCuda, Bytes(1));
   KindMemory b(*device, DeviceKind::kCudaHost, Bytes(2));
   KindMemory c(*device, DeviceKind::kCpu, Bytes(3));
-  constexpr Stretch kAll = {0, 0, kBytes};
   const std::array<StridedCopy, 3> copies = {BytesCopy(kAll, a, b), BytesCopy(kAll, a, c),
                                              BytesCopy(kAll, c, a)};
   const auto count = [] {
@@ -340,13 +330,11 @@ TEST_F(CudaFaultsTest, BatchesAllocateNothingAndWaitForNothing) {
 TEST_F(CudaFaultsTest, TheCallersDeviceStaysCurrent) {
   FakeCudaConfigure({.devices = 2});
   ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
-  CudaDeviceOptions options;
-  options.ordinal = 1;
+  const CudaDeviceOptions options = {.ordinal = 1};
   const std::unique_ptr<CudaDevice> device = MakeCudaDevice(options);
   KindMemory a(*device, DeviceKind::kCuda, Bytes(1));
   KindMemory b(*device, DeviceKind::kCuda, Bytes(2));
-  constexpr Stretch kAll = {0, 0, kBytes};
-  const std::array<StridedCopy, 1> copies = {BytesCopy(kAll, a, b)};
+  const auto copies = Whole(a, b);
   ASSERT_TRUE(device->Start({copies, 1}).ok());
   // On another thread, whose current device is another.
   std::thread([&] { ASSERT_TRUE(PollUntil(*device, 1).ok()); }).join();

@@ -4,7 +4,6 @@
 #include <cstdio>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "main/exit_code.h"
 #include "main/which_tests.h"
 

@@ -16,7 +16,6 @@
 #include "device/device.h"
 #include "fakes/fake_cuda.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "sluice/accelerator.h"
 #include "sluice/tensor.h"
 #include "tensor/stretch.h"
@@ -56,13 +55,12 @@ class CudaLanesTest : public testing::Test {
 
   // A transport's operation: it comes after what fills what it sends, and takes no time.
   void StartTransport(size_t from, size_t to) {
-    const absl::StatusOr<uint64_t> number = device_->HoldBackTransport();
-    ASSERT_TRUE(number.ok()) << number.status();
+    const auto number = device_->HoldBackTransport().value();
     ASSERT_EQ(
         cudaMemcpyAsync(memory_[to]->data(), memory_[from]->data(), static_cast<size_t>(kBytes),
                         cudaMemcpyDeviceToDevice, device_->transport_stream()),
         cudaSuccess);
-    device_->TransportHandedOut(*number);
+    device_->TransportHandedOut(number);
   }
 
   // The batches that end although none should: this asks often enough to see most of those that

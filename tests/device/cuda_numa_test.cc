@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 
 #include "device/cuda/cuda_device.h"
 #include "fakes/fake_cuda.h"

@@ -5,7 +5,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -30,9 +29,7 @@ inline constexpr std::array<DeviceKind, 3> kMemoryKinds = {DeviceKind::kCpu, Dev
                                                            DeviceKind::kCuda};
 
 inline std::unique_ptr<CudaDevice> MakeCudaDevice(const CudaDeviceOptions& options = {}) {
-  absl::StatusOr<std::unique_ptr<CudaDevice>> device = CudaDevice::Create(options);
-  EXPECT_TRUE(device.ok()) << device.status();
-  return device.ok() ? *std::move(device) : nullptr;
+  return CudaDevice::Create(options).value();
 }
 
 // Memory of one kind, from a device's calls or the host's own, that can be read and written as a
@@ -42,11 +39,9 @@ class KindMemory {
   KindMemory(Device& device, DeviceKind kind, std::vector<std::byte> content)
       : kind_(kind), bytes_(content.size()), own_(std::move(content)) {
     if (kind == DeviceKind::kCpu || bytes_ == 0) return;
-    absl::StatusOr<DeviceMemory> memory =
-        kind == DeviceKind::kCuda ? device.AllocateBuffer(bytes_) : device.AllocateStaging(bytes_);
-    EXPECT_TRUE(memory.ok()) << memory.status();
-    if (!memory.ok()) return;
-    memory_ = *std::move(memory);
+    memory_ =
+        (kind == DeviceKind::kCuda ? device.AllocateBuffer(bytes_) : device.AllocateStaging(bytes_))
+            .value();
     EXPECT_EQ(cudaMemcpy(memory_.data(), own_.data(), bytes_, cudaMemcpyDefault), cudaSuccess);
   }
 

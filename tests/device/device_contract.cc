@@ -18,7 +18,6 @@
 #include "device/reduction.h"
 #include "device/strided_copy.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 #include "sluice/layout.h"
 #include "sluice/tensor.h"
 #include "tensor/stretch.h"
@@ -66,18 +65,17 @@ constexpr Allocation kAllocations[] = {
 TEST_P(DeviceContract, MemoryIsAlignedAndWritable) {
   for (const Allocation& allocation : kAllocations) {
     for (const size_t bytes : {size_t{1}, size_t{4096}, size_t{5000}, (size_t{5} << 20) + 1}) {
-      absl::StatusOr<DeviceMemory> memory = ((*device_).*allocation.allocate)(bytes);
-      ASSERT_TRUE(memory.ok()) << memory.status();
-      EXPECT_EQ(memory->bytes(), bytes);
-      EXPECT_EQ(reinterpret_cast<uintptr_t>(memory->data()) % allocation.alignment, 0u);
+      auto memory = ((*device_).*allocation.allocate)(bytes).value();
+      EXPECT_EQ(memory.bytes(), bytes);
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(memory.data()) % allocation.alignment, 0u);
       const std::vector<std::byte> src(bytes, std::byte{7});
       std::vector<std::byte> back(bytes);
       const Stretch run = {0, 0, static_cast<int64_t>(bytes)};
-      std::array<StridedCopy, 1> in = {BytesCopy(run, src.data(), memory->data())};
+      std::array<StridedCopy, 1> in = {BytesCopy(run, src.data(), memory.data())};
       in[0].dst_kind = device_->traits().*allocation.kind;
       ASSERT_TRUE(device_->Start({in, 1}).ok());
       EXPECT_EQ(PollUntil(*device_, 1), std::vector<uint64_t>{1});
-      std::array<StridedCopy, 1> out = {BytesCopy(run, memory->data(), back.data())};
+      std::array<StridedCopy, 1> out = {BytesCopy(run, memory.data(), back.data())};
       out[0].src_kind = device_->traits().*allocation.kind;
       ASSERT_TRUE(device_->Start({out, 2}).ok());
       EXPECT_EQ(PollUntil(*device_, 1), std::vector<uint64_t>{2});
@@ -88,10 +86,9 @@ TEST_P(DeviceContract, MemoryIsAlignedAndWritable) {
 
 TEST_P(DeviceContract, MovedMemoryStaysWhereItIs) {
   for (const Allocation& allocation : kAllocations) {
-    absl::StatusOr<DeviceMemory> memory = ((*device_).*allocation.allocate)(4096);
-    ASSERT_TRUE(memory.ok()) << memory.status();
-    std::byte* const data = memory->data();
-    DeviceMemory moved = *std::move(memory);
+    auto memory = ((*device_).*allocation.allocate)(4096).value();
+    std::byte* const data = memory.data();
+    DeviceMemory moved = std::move(memory);
     EXPECT_EQ(moved.data(), data) << allocation.name;
     moved = DeviceMemory();
     EXPECT_EQ(moved.data(), nullptr);
@@ -100,10 +97,9 @@ TEST_P(DeviceContract, MovedMemoryStaysWhereItIs) {
 
 TEST_P(DeviceContract, NoBytesAreNoMemory) {
   for (const Allocation& allocation : kAllocations) {
-    absl::StatusOr<DeviceMemory> memory = ((*device_).*allocation.allocate)(0);
-    ASSERT_TRUE(memory.ok()) << memory.status();
-    EXPECT_EQ(memory->data(), nullptr) << allocation.name;
-    EXPECT_EQ(memory->bytes(), 0u);
+    auto memory = ((*device_).*allocation.allocate)(0).value();
+    EXPECT_EQ(memory.data(), nullptr) << allocation.name;
+    EXPECT_EQ(memory.bytes(), 0u);
   }
 }
 

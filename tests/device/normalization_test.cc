@@ -69,8 +69,7 @@ testing::AssertionResult NormalizesAsTheOracle(Normalization how,
 
 void ExpectAsTheOracle(DType from, const Factors& factors, const std::vector<uint64_t>& codes) {
   for (const DType to : kDestinations) {
-    const Normalization how = {from, to, factors.scale, factors.bias};
-    EXPECT_TRUE(NormalizesAsTheOracle(how, codes));
+    EXPECT_TRUE(NormalizesAsTheOracle({from, to, factors.scale, factors.bias}, codes));
   }
 }
 

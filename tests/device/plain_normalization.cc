@@ -1,10 +1,10 @@
 // Doubles, and one element after the other.
 #include "device/plain_normalization.h"
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
+#include <random>
 
 #include "device/float_oracle.h"
 #include "sluice/tensor.h"

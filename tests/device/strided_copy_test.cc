@@ -1,6 +1,7 @@
 // Strided copies against an oracle that moves and casts one element at a time.
 #include "device/strided_copy.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -74,41 +75,54 @@ TEST(BytesCopyTest, ContiguousRangesAreFoundExactly) {
   EXPECT_GT(scattered, 500);
 }
 
-// A copy of a rows x columns matrix between dense or column-major memory.
-StridedCopy MatrixCopy(const Runs& rows, const Runs& columns) {
+// Copies a matrix of rows and columns between memory of these strides, in bytes.
+template <class Src, class Dst>
+void CopyMatrix(int64_t rows, int64_t columns, DType src_dtype, const std::vector<Src>& src,
+                std::array<int64_t, 2> src_strides, DType dst_dtype, std::vector<Dst>* dst,
+                std::array<int64_t, 2> dst_strides) {
+  const Runs row_runs = {{0, 0, rows}};
+  const Runs column_runs = {{0, 0, columns}};
   StridedCopy copy;
   copy.dims = 2;
-  copy.runs[0] = rows;
-  copy.runs[1] = columns;
+  copy.runs[0] = row_runs;
+  copy.runs[1] = column_runs;
+  copy.src_dtype = src_dtype;
+  copy.dst_dtype = dst_dtype;
+  copy.src_strides = {src_strides[0], src_strides[1]};
+  copy.dst_strides = {dst_strides[0], dst_strides[1]};
+  copy.src = reinterpret_cast<const std::byte*>(src.data());
+  copy.dst = reinterpret_cast<std::byte*>(dst->data());
+  copy.end = rows * columns;
+  CopyStrided(copy);
+}
+
+// A dense square of four rows, which is not placed yet.
+StridedCopy Square(const Runs& runs) {
+  StridedCopy copy;
+  copy.dims = 2;
+  copy.runs[0] = copy.runs[1] = runs;
   copy.src_dtype = copy.dst_dtype = DType::kF32;
-  copy.end = rows[0].length * columns[0].length;
+  copy.src_strides = copy.dst_strides = {16, 4};
+  copy.end = 16;
   return copy;
 }
 
 TEST(BytesCopyTest, TransposesMatricesOfAnySize) {
   for (const int64_t rows : {1, 7, 64, 65, 200}) {
     for (const int64_t columns : {1, 3, 8, 9, 130}) {
-      const Runs row_runs = {{0, 0, rows}};
-      const Runs column_runs = {{0, 0, columns}};
       std::vector<uint32_t> src(static_cast<size_t>(rows * columns));
       std::vector<uint32_t> dst(src.size());
       std::vector<uint32_t> back(src.size());
       for (size_t i = 0; i < src.size(); ++i) src[i] = static_cast<uint32_t>(i + 1);
-      StridedCopy copy = MatrixCopy(row_runs, column_runs);
-      copy.src_strides = {4, 4 * rows};
-      copy.dst_strides = {4 * columns, 4};
-      copy.src = reinterpret_cast<const std::byte*>(src.data());
-      copy.dst = reinterpret_cast<std::byte*>(dst.data());
-      CopyStrided(copy);
+      CopyMatrix(rows, columns, DType::kF32, src, {4, 4 * rows}, DType::kF32, &dst,
+                 {4 * columns, 4});
       for (int64_t i = 0; i < rows; ++i) {
         for (int64_t j = 0; j < columns; ++j) {
           ASSERT_EQ(dst[static_cast<size_t>(i * columns + j)], i + j * rows + 1);
         }
       }
-      std::swap(copy.src_strides, copy.dst_strides);
-      copy.src = reinterpret_cast<const std::byte*>(dst.data());
-      copy.dst = reinterpret_cast<std::byte*>(back.data());
-      CopyStrided(copy);
+      CopyMatrix(rows, columns, DType::kF32, dst, {4 * columns, 4}, DType::kF32, &back,
+                 {4, 4 * rows});
       ASSERT_EQ(back, src);
     }
   }
@@ -122,18 +136,11 @@ TEST_P(StridedCopyTest, CastsEveryRowLengthWithAnyGaps) {
     for (const int64_t gaps : {0, 1, 2, 3}) {
       const int64_t src_row = length + (gaps & 1) * 3;
       const int64_t dst_row = length + (gaps >> 1) * 3;
-      const Runs row_runs = {{0, 0, kRows}};
-      const Runs column_runs = {{0, 0, length}};
       std::vector<float> src(static_cast<size_t>(kRows * src_row));
       std::vector<uint16_t> dst(static_cast<size_t>(kRows * dst_row), 0xBEEF);
       for (size_t i = 0; i < src.size(); ++i) src[i] = static_cast<float>(i) + 0.1f;
-      StridedCopy copy = MatrixCopy(row_runs, column_runs);
-      copy.dst_dtype = DType::kBF16;
-      copy.src_strides = {4 * src_row, 4};
-      copy.dst_strides = {2 * dst_row, 2};
-      copy.src = reinterpret_cast<const std::byte*>(src.data());
-      copy.dst = reinterpret_cast<std::byte*>(dst.data());
-      CopyStrided(copy);
+      CopyMatrix(kRows, length, DType::kF32, src, {4 * src_row, 4}, DType::kBF16, &dst,
+                 {2 * dst_row, 2});
       for (int64_t i = 0; i < kRows * dst_row; ++i) {
         const int64_t column = i % dst_row;
         const auto from = static_cast<size_t>(i / dst_row * src_row + column);
@@ -148,19 +155,11 @@ TEST_P(StridedCopyTest, CastsEveryRowLengthWithAnyGaps) {
 TEST_P(StridedCopyTest, CastsTransposedMatricesOfAnySize) {
   for (const int64_t rows : {1, 7, 32, 33, 200}) {
     for (const int64_t columns : {1, 3, 31, 64, 130}) {
-      const Runs row_runs = {{0, 0, rows}};
-      const Runs column_runs = {{0, 0, columns}};
       std::vector<double> src(static_cast<size_t>(rows * columns));
       std::vector<uint16_t> dst(src.size());
       for (size_t i = 0; i < src.size(); ++i) src[i] = static_cast<double>(i) + 0.1;
-      StridedCopy copy = MatrixCopy(row_runs, column_runs);
-      copy.src_dtype = DType::kF64;
-      copy.dst_dtype = DType::kF16;
-      copy.src_strides = {8, 8 * rows};
-      copy.dst_strides = {2 * columns, 2};
-      copy.src = reinterpret_cast<const std::byte*>(src.data());
-      copy.dst = reinterpret_cast<std::byte*>(dst.data());
-      CopyStrided(copy);
+      CopyMatrix(rows, columns, DType::kF64, src, {8, 8 * rows}, DType::kF16, &dst,
+                 {2 * columns, 2});
       for (int64_t i = 0; i < rows; ++i) {
         for (int64_t j = 0; j < columns; ++j) {
           ASSERT_EQ(dst[static_cast<size_t>(i * columns + j)],
@@ -175,17 +174,10 @@ TEST(BytesCopyTest, EveryRowLengthBetweenGaps) {
   constexpr int64_t kRows = 5;
   for (int64_t length = 1; length <= 300; ++length) {
     const int64_t stride = length + 3;
-    const Runs row_runs = {{0, 0, kRows}};
-    const Runs column_runs = {{0, 0, length}};
     std::vector<std::byte> src(static_cast<size_t>(kRows * stride));
     std::vector<std::byte> dst(src.size(), std::byte{0});
     for (size_t i = 0; i < src.size(); ++i) src[i] = static_cast<std::byte>(i % 251 + 1);
-    StridedCopy copy = MatrixCopy(row_runs, column_runs);
-    copy.src_dtype = copy.dst_dtype = DType::kU8;
-    copy.src_strides = copy.dst_strides = {stride, 1};
-    copy.src = src.data();
-    copy.dst = dst.data();
-    CopyStrided(copy);
+    CopyMatrix(kRows, length, DType::kU8, src, {stride, 1}, DType::kU8, &dst, {stride, 1});
     for (int64_t i = 0; i < kRows * stride; ++i) {
       const auto at = static_cast<size_t>(i);
       ASSERT_EQ(dst[at], i % stride < length ? src[at] : std::byte{0}) << length << " at " << i;
@@ -195,8 +187,7 @@ TEST(BytesCopyTest, EveryRowLengthBetweenGaps) {
 
 TEST(BytesCopyTest, AnEmptyRangeTouchesNothing) {
   const Runs runs = {{0, 0, 4}};
-  StridedCopy copy = MatrixCopy(runs, runs);
-  copy.src_strides = copy.dst_strides = {16, 4};
+  StridedCopy copy = Square(runs);
   copy.begin = copy.end = 16;
   CopyStrided(copy);  // from and to no memory at all
   EXPECT_EQ(ContiguousOffset(SrcSide(copy), 16, 16), 0);
@@ -206,8 +197,7 @@ TEST(BytesCopyTest, AnEmptyRangeTouchesNothing) {
 TEST(StridedCopyDeathTest, ARangeOutsideTheRegionIsRefused) {
   const Runs runs = {{0, 0, 4}};
   std::vector<std::byte> memory(256);
-  StridedCopy copy = MatrixCopy(runs, runs);
-  copy.src_strides = copy.dst_strides = {16, 4};
+  StridedCopy copy = Square(runs);
   copy.src = memory.data();
   copy.dst = memory.data() + 128;
   copy.end = 17;
@@ -216,7 +206,7 @@ TEST(StridedCopyDeathTest, ARangeOutsideTheRegionIsRefused) {
 
 TEST(StridedCopyDeathTest, ACastThatDoesNotExistIsRefused) {
   const Runs runs = {{0, 0, 4}};
-  StridedCopy copy = MatrixCopy(runs, runs);
+  StridedCopy copy = Square(runs);
   copy.dst_dtype = DType::kI32;
   EXPECT_DEATH(CopyStrided(copy), "no such cast");
 }
