@@ -1,14 +1,21 @@
-// The small floats against their definition: sign, power of two, fraction; nearest, ties to even.
+// Values of elements, their sums, and the ranks that add up to one source.
 #include "workload/element.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <vector>
+
+#include "workload/reduce.h"
+#include "workload/source_groups.h"
 
 namespace sluice::bench {
 namespace {
+
+using ::testing::ElementsAre;
 
 struct Format {
   int exponent;
@@ -119,6 +126,150 @@ TEST(Element, KnownPatterns) {
   EXPECT_EQ(F8E4M3::Store(465.0F), 0x7e);
   EXPECT_EQ(F8E5M2::Store(57344.0F), 0x7b);
   EXPECT_EQ(F8E5M2::Store(61440.0F), 0x7c);  // a tie
+}
+
+// The first stretch after reducing.
+template <typename T>
+std::vector<T> Reduced(DType dtype, const std::vector<ReduceStep>& steps,
+                       std::vector<std::vector<T>> stretches) {
+  std::vector<std::byte*> pointers;
+  for (auto& stretch : stretches) pointers.push_back(reinterpret_cast<std::byte*>(stretch.data()));
+  ReduceInPlace(steps, dtype, static_cast<int64_t>(stretches[0].size()), pointers);
+  return stretches[0];
+}
+
+TEST(Reduce, HasFiveOperations) {
+  const std::vector<std::vector<int64_t>> in = {{1, -7}, {5, 2}, {-9, 3}};
+  EXPECT_THAT(Reduced(DType::kI64, {{ReduceOp::kSum, 3}}, in), ElementsAre(-3, -2));
+  EXPECT_THAT(Reduced(DType::kI64, {{ReduceOp::kMax, 3}}, in), ElementsAre(5, 3));
+  EXPECT_THAT(Reduced(DType::kI64, {{ReduceOp::kMin, 3}}, in), ElementsAre(-9, -7));
+  EXPECT_THAT(Reduced(DType::kI64, {{ReduceOp::kProduct, 3}}, in), ElementsAre(-45, -42));
+  EXPECT_THAT(Reduced(DType::kI64, {{ReduceOp::kAvg, 3}}, in), ElementsAre(-1, 0)) << "truncates";
+  EXPECT_THAT(Reduced<double>(DType::kF64, {{ReduceOp::kAvg, 2}}, {{1.0}, {2.0}}),
+              ElementsAre(1.5));
+}
+
+TEST(Reduce, TakesDimensionsLeftToRight) {
+  // Mesh (2, 3), the first dimension counts fastest: pairs are added, then the largest sum wins.
+  const std::vector<std::vector<int32_t>> in = {{1}, {2}, {10}, {-20}, {3}, {4}};
+  EXPECT_THAT(Reduced(DType::kI32, {{ReduceOp::kSum, 2}, {ReduceOp::kMax, 3}}, in), ElementsAre(7));
+  // Mesh (3, 2): of each three the largest, then their sum.
+  EXPECT_THAT(Reduced(DType::kI32, {{ReduceOp::kMax, 3}, {ReduceOp::kSum, 2}}, in),
+              ElementsAre(10 + 4));
+  // Averages of averages, each rounded.
+  EXPECT_THAT(Reduced<int32_t>(DType::kI32, {{ReduceOp::kAvg, 2}, {ReduceOp::kAvg, 2}},
+                               {{1}, {2}, {2}, {3}}),
+              ElementsAre((1 + 2) / 2));
+}
+
+TEST(Reduce, RoundsEveryStepToTheDType) {
+  // In bf16, 256 + 1 is 256: twice that is not 258.
+  const uint16_t one = BF16::Store(1.0F);
+  EXPECT_THAT(
+      Reduced<uint16_t>(DType::kBF16, {{ReduceOp::kSum, 3}}, {{BF16::Store(256.0F)}, {one}, {one}}),
+      ElementsAre(BF16::Store(256.0F)));
+  EXPECT_THAT(Reduced<float>(DType::kF32, {{ReduceOp::kSum, 3}}, {{16777216.0F}, {1.0F}, {1.0F}}),
+              ElementsAre(16777216.0F));
+}
+
+TEST(Reduce, IntegersWrap) {
+  EXPECT_THAT(Reduced<int8_t>(DType::kI8, {{ReduceOp::kSum, 2}}, {{100}, {100}}), ElementsAre(-56));
+  EXPECT_THAT(Reduced<uint8_t>(DType::kU8, {{ReduceOp::kProduct, 2}}, {{250}, {2}}),
+              ElementsAre(244));
+  constexpr int64_t kLarge = int64_t{1} << 62;
+  EXPECT_THAT(Reduced<int64_t>(DType::kI64, {{ReduceOp::kSum, 2}}, {{kLarge}, {kLarge}}),
+              ElementsAre(std::numeric_limits<int64_t>::min()));
+}
+
+TEST(Reduce, UnsignedNumbersHaveNoSign) {
+  constexpr uint64_t kLarge = uint64_t{1} << 63;
+  const std::vector<std::vector<uint64_t>> in = {{kLarge}, {2}};
+  EXPECT_THAT(Reduced(DType::kU64, {{ReduceOp::kMax, 2}}, in), ElementsAre(kLarge));
+  EXPECT_THAT(Reduced(DType::kU64, {{ReduceOp::kMin, 2}}, in), ElementsAre(2));
+  EXPECT_THAT(Reduced(DType::kU64, {{ReduceOp::kAvg, 2}}, in), ElementsAre(kLarge / 2 + 1));
+  EXPECT_THAT(Reduced<uint16_t>(DType::kU16, {{ReduceOp::kSum, 2}}, {{65535}, {2}}),
+              ElementsAre(1));
+  EXPECT_THAT(Reduced<uint32_t>(DType::kU32, {{ReduceOp::kMax, 2}}, {{0x80000000}, {1}}),
+              ElementsAre(0x80000000));
+  EXPECT_THAT(Reduced<int16_t>(DType::kI16, {{ReduceOp::kAvg, 2}}, {{-7}, {0}}), ElementsAre(-3));
+}
+
+TEST(Reduce, OneContributionIsTheResult) {
+  EXPECT_THAT(Reduced<float>(DType::kF32, {}, {{3.0F}}), ElementsAre(3.0F));
+  EXPECT_THAT(Reduced<float>(DType::kF32, {{ReduceOp::kAvg, 1}}, {{3.0F}}), ElementsAre(3.0F));
+}
+
+TEST(Convert, ExistsBetweenFloatsAndToItself) {
+  EXPECT_TRUE(CanConvert(DType::kF8E4M3, DType::kF64));
+  EXPECT_TRUE(CanConvert(DType::kI32, DType::kI32));
+  EXPECT_FALSE(CanConvert(DType::kI32, DType::kI64));
+  EXPECT_FALSE(CanConvert(DType::kF32, DType::kI32));
+  EXPECT_FALSE(CanConvert(DType::kU8, DType::kF16));
+  EXPECT_FALSE(CanConvert(DType::kBool, DType::kU8));
+}
+
+TEST(Convert, RoundsOnce) {
+  // Just above the middle of two bf16 values; by way of f32 it would become the middle and go down.
+  const double wide = 1.0 + 1.0 / 256 + 1.0 / (int64_t{1} << 40);
+  uint16_t narrow = 0;
+  ConvertElements(DType::kF64, reinterpret_cast<const std::byte*>(&wide), 1, DType::kBF16,
+                  reinterpret_cast<std::byte*>(&narrow));
+  EXPECT_EQ(narrow, BF16::Store(1.0F + 1.0F / 128));
+  double back = 0;
+  ConvertElements(DType::kBF16, reinterpret_cast<const std::byte*>(&narrow), 1, DType::kF64,
+                  reinterpret_cast<std::byte*>(&back));
+  EXPECT_EQ(back, 1.0 + 1.0 / 128);
+}
+
+Layout OnMesh(std::vector<int64_t> mesh, std::vector<int> ranks, const char* placements) {
+  return {*Mesh::Create(std::move(mesh), std::move(ranks)), *ParsePlacements(placements)};
+}
+
+TEST(SourceGroups, SortsDimensionsByWhatTheyDo) {
+  // Coordinates (replica, shard, contribution), row-major.
+  const SourceGroups groups(OnMesh({2, 2, 2}, {70, 1, 2, 3, 4, 5, 60, 7}, "R,S(0),P(max)"));
+  EXPECT_THAT(groups.steps(), ElementsAre(ReduceStep{ReduceOp::kMax, 2}));
+  EXPECT_EQ(groups.contributions(), 2u);
+  EXPECT_THAT(groups.bases(), ElementsAre(0, 2));
+  EXPECT_THAT(groups.Holders(0, 0), ElementsAre(70, 4));
+  EXPECT_THAT(groups.Holders(0, 1), ElementsAre(1, 5));
+  EXPECT_THAT(groups.Holders(2, 0), ElementsAre(2, 60));
+  EXPECT_EQ(groups.LowestHolder(0, 0), 4);
+  EXPECT_EQ(groups.BaseOf(7), 2);
+  EXPECT_EQ(groups.ContributionOf(7), 1u);
+  EXPECT_EQ(groups.BaseOf(4), 0);
+  EXPECT_EQ(groups.ContributionOf(4), 0u);
+}
+
+TEST(SourceGroups, TheFirstPartialDimensionCountsFastest) {
+  const SourceGroups groups(OnMesh({2, 3}, {0, 1, 2, 3, 4, 5}, "P(sum),P(min)"));
+  EXPECT_THAT(groups.steps(),
+              ElementsAre(ReduceStep{ReduceOp::kSum, 2}, ReduceStep{ReduceOp::kMin, 3}));
+  std::vector<int> order;
+  for (size_t i = 0; i < groups.contributions(); ++i) order.push_back(groups.LowestHolder(0, i));
+  EXPECT_THAT(order, ElementsAre(0, 3, 1, 4, 2, 5));
+  EXPECT_EQ(groups.ContributionOf(4), 3u);
+}
+
+TEST(SourceGroups, NeighboursWithOneOpCountAsInTheMesh) {
+  const SourceGroups groups(OnMesh({2, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7}, "P(sum),P(sum),P(max)"));
+  EXPECT_THAT(groups.steps(),
+              ElementsAre(ReduceStep{ReduceOp::kSum, 4}, ReduceStep{ReduceOp::kMax, 2}));
+  std::vector<int> order;
+  for (size_t i = 0; i < groups.contributions(); ++i) order.push_back(groups.LowestHolder(0, i));
+  EXPECT_THAT(order, ElementsAre(0, 2, 4, 6, 1, 3, 5, 7));
+  EXPECT_EQ(groups.ContributionOf(4), 2u);
+  const SourceGroups apart(OnMesh({2, 2}, {0, 1, 2, 3}, "P(avg),P(avg)"));
+  EXPECT_THAT(apart.steps(),
+              ElementsAre(ReduceStep{ReduceOp::kAvg, 2}, ReduceStep{ReduceOp::kAvg, 2}));
+  EXPECT_EQ(apart.LowestHolder(0, 1), 2);
+}
+
+TEST(SourceGroups, WithoutPartialThereIsOneContribution) {
+  const SourceGroups groups(OnMesh({2, 2}, {0, 1, 2, 3}, "S(0),S(0)"));
+  EXPECT_EQ(groups.contributions(), 1u);
+  EXPECT_THAT(groups.bases(), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(groups.Holders(3, 0), ElementsAre(3));
 }
 
 }  // namespace

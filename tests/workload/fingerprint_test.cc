@@ -1,18 +1,26 @@
-// Fingerprints against sums written out by hand.
+// Fingerprints of cases, collectives as cases, and chunks of blocks.
 #include "workload/fingerprint.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
+#include <map>
+#include <string>
+#include <utility>
 #include <vector>
+
+#include "reshard/baselines/chunks.h"
+#include "workload/collectives.h"
+#include "workload/inline_case.h"
+#include "workload/layout_text.h"
 
 namespace sluice::bench {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
 
 LocalPart Part(const std::vector<int64_t>& shape, int rank) {
   const Layout layout{*Mesh::Create({2}, {0, 1}), {Placement::Shard(1)}};
@@ -78,6 +86,127 @@ TEST(Fingerprint, IntegersKeepTheirSign) {
   EXPECT_EQ(Take<uint32_t>(part, DType::kU32, {4000000000}).checksum, 4000000000);
   EXPECT_EQ(Take<uint64_t>(part, DType::kU64, {~uint64_t{0}}).checksum, -1) << "mod 2^64";
   EXPECT_EQ(Take<uint8_t>(part, DType::kBool, {1}).checksum, 1);
+}
+
+std::string TextOf(const char* name) {
+  const auto layouts = LayoutsOf(*ParseCollective(name), 3);
+  return LayoutText(layouts->src) + " " + LayoutText(layouts->dst);
+}
+
+TEST(Collectives, HaveTheLayoutsOfTheirMeaning) {
+  EXPECT_EQ(TextOf("all-gather"), "3@0-2:S(0) 3@0-2:R");
+  EXPECT_EQ(TextOf("reduce-scatter"), "3@0-2:P(sum) 3@0-2:S(0)");
+  EXPECT_EQ(TextOf("all-reduce"), "3@0-2:P(sum) 3@0-2:R");
+  EXPECT_EQ(TextOf("all-to-all"), "3@0-2:S(0) 3@0-2:SS(0,3)");
+  EXPECT_EQ(TextOf("broadcast"), "1@0:R 3@0-2:R");
+  EXPECT_EQ(TextOf("scatter"), "1@0:R 3@0-2:S(0)");
+  EXPECT_EQ(TextOf("gather"), "3@0-2:S(0) 1@0:R");
+}
+
+TEST(Collectives, ARankGivesEachOtherOneStretchWhereAllSendToAll) {
+  const auto layouts = LayoutsOf(Collective::kAllToAll, 3);
+  const auto owned = OwnedRanges(layouts->dst, {18}, 1).value();
+  std::vector<int64_t> begins;
+  for (const IndexRange& range : owned.at(0)) {
+    EXPECT_EQ(range.end - range.begin, 2);
+    begins.push_back(range.begin);
+  }
+  EXPECT_THAT(begins, ElementsAre(2, 8, 14));
+}
+
+TEST(Collectives, AreRecognisedByTheirLayouts) {
+  for (const std::string& name : CollectiveNames()) {
+    const auto collective = ParseCollective(name);
+    const auto layouts = LayoutsOf(*collective, 4);
+    EXPECT_EQ(CollectiveOf(layouts->src, layouts->dst), *collective) << name;
+  }
+  EXPECT_EQ(CollectiveOf(*ParseLayoutText("4:S(0)"), *ParseLayoutText("4:S(1)")), std::nullopt);
+  EXPECT_EQ(CollectiveOf(*ParseLayoutText("4:S(0)"), *ParseLayoutText("4@4-7:R")), std::nullopt);
+}
+
+InlineFlags Flags(const std::string& collective, int ranks) {
+  InlineFlags flags;
+  flags.collective = collective;
+  flags.ranks = ranks;
+  return flags;
+}
+
+TEST(Collectives, AreCasesOfAnySize) {
+  const auto workload = MakeInlineCases(Flags("all-to-all", 3)).value();
+  EXPECT_EQ(workload.cases.at(0).id, "all-to-all");
+  EXPECT_THAT(workload.cases.at(0).spec.tensors.at(0).shape, ElementsAre((4 << 20) / 9 * 9));
+
+  InlineFlags swept = Flags("gather", 3);
+  swept.begin_bytes = "16";
+  swept.end_bytes = "4K";
+  swept.factor = "256";
+  const auto cases = MakeInlineCases(swept);
+  ASSERT_TRUE(cases.ok()) << cases.status();
+  EXPECT_EQ(cases->cases.at(0).id, "gather/16");
+  EXPECT_THAT(cases->cases.at(0).spec.tensors.at(0).shape, ElementsAre(9));
+  EXPECT_THAT(cases->cases.at(1).spec.tensors.at(0).shape, ElementsAre(1017));
+}
+
+TEST(Collectives, ErrorsNameTheFlag) {
+  const auto said = [](const InlineFlags& flags) {
+    return std::string(MakeInlineCases(flags).status().message());
+  };
+  EXPECT_THAT(said(Flags("all-hands", 2)), HasSubstr("--collective: there is no \"all-hands\""));
+  EXPECT_THAT(said(Flags("gather", 0)), HasSubstr("--ranks"));
+  EXPECT_THAT(said(Flags("gather", -1)), HasSubstr("--ranks"));
+  EXPECT_THAT(said(Flags("", 2)), HasSubstr("--collective"));
+  InlineFlags both = Flags("gather", 2);
+  both.dst = "2:R";
+  EXPECT_THAT(said(both), HasSubstr("takes the place"));
+}
+
+Layout MakeLayout(std::vector<int64_t> mesh, std::vector<int> ranks, const char* placements) {
+  return {*Mesh::Create(std::move(mesh), std::move(ranks)), *ParsePlacements(placements)};
+}
+
+TransferSpec MakeSpec(std::vector<int64_t> shape, Layout src, Layout dst) {
+  return {{{"t", std::move(shape), DType::kF32, DType::kF32, std::move(src), std::move(dst)}}};
+}
+
+TEST(Chunks, ReplicasTakeTurns) {
+  const TransferSpec spec = MakeSpec({16}, MakeLayout({4}, {0, 1, 2, 3}, "R"),
+                                     MakeLayout({8}, {8, 9, 10, 11, 12, 13, 14, 15}, "S(0)"));
+  std::map<int, int> served;
+  ForEachChunk(spec, [&](const Chunk& chunk) { ++served[chunk.src]; });
+  EXPECT_THAT(served, ElementsAre(Pair(0, 2), Pair(1, 2), Pair(2, 2), Pair(3, 2)));
+}
+
+TEST(Chunks, ATargetThatHasTheElementsServesItself) {
+  const TransferSpec spec =
+      MakeSpec({6}, MakeLayout({3}, {0, 1, 2}, "R"), MakeLayout({3}, {2, 5, 6}, "S(0)"));
+  std::vector<std::pair<int, int>> pairs;
+  ForEachChunk(spec, [&](const Chunk& chunk) { pairs.emplace_back(chunk.src, chunk.dst); });
+  EXPECT_THAT(pairs, ElementsAre(Pair(2, 2), Pair(0, 5), Pair(1, 6)));
+}
+
+TEST(Chunks, EveryContributionIsAChunk) {
+  const TransferSpec spec =
+      MakeSpec({4}, MakeLayout({2, 2}, {0, 1, 2, 3}, "P(sum),S(0)"), MakeLayout({1}, {7}, "R"));
+  std::vector<std::pair<int, size_t>> seen;
+  ForEachChunk(spec, [&](const Chunk& chunk) {
+    EXPECT_EQ(chunk.block->src.elements(), 2);
+    seen.emplace_back(chunk.src, chunk.contribution);
+  });
+  EXPECT_THAT(seen, ElementsAre(Pair(0, 0u), Pair(2, 1u), Pair(1, 0u), Pair(3, 1u)));
+}
+
+TEST(Chunks, TravelAsTheSmallerDTypeUnlessTheyAreToBeReduced) {
+  TensorTransfer tensor =
+      MakeSpec({4}, MakeLayout({2}, {0, 1}, "S(0)"), MakeLayout({1}, {2}, "R")).tensors[0];
+  tensor.dst_dtype = DType::kBF16;
+  EXPECT_EQ(WireDType(tensor), DType::kBF16);
+  tensor.src_dtype = DType::kF16;
+  EXPECT_EQ(WireDType(tensor), DType::kF16);
+  tensor.src_dtype = DType::kF8E4M3;
+  EXPECT_EQ(WireDType(tensor), DType::kF8E4M3);
+  tensor.src_dtype = DType::kF32;
+  tensor.src.placements = {Placement::Partial(ReduceOp::kSum)};
+  EXPECT_EQ(WireDType(tensor), DType::kF32);
 }
 
 }  // namespace

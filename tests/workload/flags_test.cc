@@ -5,7 +5,6 @@
 #include <string>
 
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
 
 namespace sluice::bench {
 namespace {

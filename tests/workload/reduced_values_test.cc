@@ -3,7 +3,6 @@
 #include "workload/reduced_values.h"
 
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>

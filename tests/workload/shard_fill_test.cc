@@ -3,7 +3,6 @@
 
 #include <cstring>
 #include <random>
-#include <string>
 #include <vector>
 
 #include "gtest/gtest.h"

@@ -6,14 +6,12 @@
 
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
-#include "gtest/gtest.h"
+#include "main/fails.h"
 #include "main/own_folder.h"
 #include "workload/write_file.h"
 
 namespace sluice::bench {
 namespace {
-
-using testing::HasSubstr;
 
 class ShippedFileTest : public testing::Test {
  protected:
@@ -51,9 +49,9 @@ TEST_F(ShippedFileTest, FilesHereComeFirst) {
 
 TEST_F(ShippedFileTest, WhatIsNowhereNamesBothPlaces) {
   const absl::Status status = ReadShippedFile("large", "models", share_).status();
-  EXPECT_TRUE(absl::IsNotFound(status));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("cannot open large"));
-  EXPECT_THAT(std::string(status.message()), HasSubstr(share_ + "/models/large.json"));
+  EXPECT_THAT(status, Fails(absl::StatusCode::kNotFound,
+                            testing::AllOf(testing::HasSubstr("cannot open large"),
+                                           testing::HasSubstr(share_ + "/models/large.json"))));
 }
 
 }  // namespace
