@@ -1,6 +1,5 @@
 // sluice.h in a program of C++, which links libsluice.so alone: nothing is thrown through a call.
 #include <cstdint>
-#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <thread>

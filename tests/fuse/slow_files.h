@@ -14,9 +14,8 @@
 #include <mutex>
 #include <string>
 
-#include "fuse/delayed_replies.h"
-#include "fuse/ledger.h"
 #include "fuse/slow_fs_options.h"
+#include "fuse/slow_fs_parts.h"
 
 namespace sluice::fuse {
 

@@ -44,9 +44,7 @@ absl::StatusOr<std::unique_ptr<SlowFsMount>> SlowFsMount::Create(
   return absl::UnavailableError("there is no libfuse3");
 #endif
   const int device = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-  if (device < 0) {
-    return absl::UnavailableError(absl::StrCat("/dev/fuse: ", std::strerror(errno)));
-  }
+  if (device < 0) return absl::UnavailableError(absl::StrCat("/dev/fuse: ", std::strerror(errno)));
   close(device);
   std::unique_ptr<SlowFsMount> mount(new SlowFsMount());
   if (absl::Status status = mount->MakeFolders(); !status.ok()) return status;

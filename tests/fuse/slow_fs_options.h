@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "fuse/fate.h"
+#include "fuse/slow_fs_parts.h"
 
 namespace sluice::fuse {
 

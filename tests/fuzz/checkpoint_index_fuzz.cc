@@ -1,6 +1,5 @@
 // Fuzz target: whatever the text is, a checkpoint's index is an error or names files inside its
 // directory, and can be written and read again.
-#include <string>
 
 #include "fuzz/fuzz_bytes.h"
 #include "storage/format/checkpoint_index.h"

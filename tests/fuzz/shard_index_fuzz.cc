@@ -1,6 +1,5 @@
 // Fuzz target: whatever the text is, a shard index is an error or a catalog of items inside their
 // objects, which can be written and read again.
-#include <string>
 
 #include "fuzz/fuzz_bytes.h"
 #include "storage/format/shard_index.h"

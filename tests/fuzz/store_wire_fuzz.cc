@@ -41,12 +41,7 @@ class Served {
   }
 
  private:
-  static StoreLimits Limits() {
-    StoreLimits limits;
-    limits.keys = kLeastKeys;
-    limits.bytes = kLeastBytes;
-    return limits;
-  }
+  static StoreLimits Limits() { return {.keys = kLeastKeys, .bytes = kLeastBytes}; }
 
   static StoreRequest ListAll() {
     StoreRequest request;
