@@ -100,7 +100,7 @@ TEST(GatherHalvesTest, WhatTheRanksSayMayNotAddUp) {
       const auto refused = GatherHalves(peers, absl::OkStatus(), "half", 1000);
       EXPECT_TRUE(absl::IsResourceExhausted(refused.status())) << refused.status();
       EXPECT_THAT(std::string(refused.status().message()),
-                  HasSubstr("more than 1000 bytes: rank 1 alone has"));
+                  testing::HasSubstr("more than 1000 bytes: rank 1 alone has"));
     });
   }
 }

@@ -98,7 +98,8 @@ TEST(PeersTest, ARankThatStopsInALongExchangeIsNamed) {
     } else {
       status = own->peers.Exchange(absl::OkStatus(), "short", "Meet").status();
       EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
-      EXPECT_THAT(std::string(status.message()), HasSubstr("rank 2 did not call Meet within 1s"));
+      EXPECT_THAT(std::string(status.message()),
+                  testing::HasSubstr("rank 2 did not call Meet within 1s"));
       EXPECT_EQ(own->peers.poison(), status);
     }
     own->meet();

@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 struct Parsed {
   bool fold = false;
-  int hedge = 0;
+  bool hedge = false;
   Check check = Check::kAll;
   double timeout_s = 30;
   int slots = 7;
@@ -41,15 +41,15 @@ TEST(Flags, ASwitchStandsAloneOrTakesANumber) {
   const struct {
     const char* flags;
     bool fold;
-    int hedge;
+    bool hedge;
   } kCases[] = {
-      {"", false, 0},
-      {"--fold --hedge", true, 1},
-      {"--hedge --fold", true, 1},
-      {"--fold 1 --hedge 1", true, 1},
-      {"--fold=1 --hedge=1", true, 1},
-      {"--fold 0 --hedge 0", false, 0},
-      {"--fold=0 --hedge --slots 3", false, 1},
+      {"", false, false},
+      {"--fold --hedge", true, true},
+      {"--hedge --fold", true, true},
+      {"--fold 1 --hedge 1", true, true},
+      {"--fold=1 --hedge=1", true, true},
+      {"--fold 0 --hedge 0", false, false},
+      {"--fold=0 --hedge --slots 3", false, true},
   };
   for (const auto& expected : kCases) {
     const Parsed parsed = Parse(expected.flags);

@@ -50,8 +50,9 @@ bool CheckpointRig::ObeyOwn(ScriptWords& words) {
 }
 
 void CheckpointRig::AddTensor(ScriptWords& words) {
-  CheckpointTensor tensor = {.name = words.RestFrom(1),
-                             .shape = ShapeFrom(words.Take("shape", std::string("16")))};
+  CheckpointTensor tensor;
+  tensor.name = words.RestFrom(1);
+  tensor.shape = ShapeFrom(words.Take("shape", std::string("16")));
   const std::string type = words.Take("type", std::string("f32"));
   tensor.dtype = *ParseDType(type);
   tensor.layout = LayoutFrom(words.Take("layout", std::string("0:R")));
