@@ -17,6 +17,8 @@ template <typename... Ts>
 struct Overloaded : Ts... {
   using Ts::operator()...;
 };
+template <typename... Ts>
+Overloaded(Ts...) -> Overloaded<Ts...>;  // clang 14 does not find it by itself
 
 template <typename T>
 CLI::Option* WithRange(CLI::Option* option, const FlagMore& more) {
