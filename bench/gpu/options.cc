@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "job/flag_list.h"
 #include "job/flags.h"
 
 namespace sluice::bench {
@@ -22,35 +23,30 @@ absl::Status CheckName(const std::string& flag, const std::string& name,
 }  // namespace
 
 void AddGpuFlags(CLI::App* app, GpuOptions* o) {
-  const std::string group = "GPU";
-  app->add_option("--device", o->device, "memory of both sides: cpu or cuda [cpu]")->group(group);
-  app->add_option("--src-device", o->src_device, "memory of the sources [as --device]")
-      ->group(group);
-  app->add_option("--dst-device", o->dst_device, "memory of the targets [as --device]")
-      ->group(group);
-  app->add_option("--transport", o->transport_text,
-                  "direct (one copy between ranks of a node, mpi between nodes; host memory), mpi "
-                  "(device memory: through pinned memory), nccl, or cuda_ipc (ranks of one node) "
-                  "[direct for host memory, otherwise mpi]")
-      ->group(group);
+  const char* group = "GPU";
+  AddFlags(
+      app,
+      FlagGroups{
+          {group,
+           {{"--device", &o->device, "memory of both sides: cpu or cuda [cpu]"},
+            {"--src-device", &o->src_device, "memory of the sources [as --device]"},
+            {"--dst-device", &o->dst_device, "memory of the targets [as --device]"},
+            {"--transport", &o->transport_text,
+             "direct (one copy between ranks of a node, mpi between nodes; host memory), mpi "
+             "(device memory: through pinned memory), nccl, or cuda_ipc (ranks of one node) "
+             "[direct for host memory, otherwise mpi]"},
+            {"--max-channels-per-peer", &o->max_channels_per_peer,
+             "most channels of NCCL to one rank: each takes memory [NCCL's choice]", Within(1, 64)},
+            {"--min-ctas", &o->min_ctas, "least thread blocks of an NCCL kernel", Within(1, 64)},
+            {"--max-ctas", &o->max_ctas, "most thread blocks of an NCCL kernel", Within(1, 64)},
+            {"--register-staging", &o->register_staging,
+             "stage every bucket in memory that NCCL registers [straight from and into "
+             "tensors]"}}}});
   OrAuto(app->add_option("--gpu", o->ordinal,
                          "number of this rank's device [auto: its place on the host]")
              ->check(CLI::Range(-1, 1023))
              ->group(group),
          "-1");
-  app->add_option("--max-channels-per-peer", o->max_channels_per_peer,
-                  "most channels of NCCL to one rank: each takes memory [NCCL's choice]")
-      ->check(CLI::Range(1, 64))
-      ->group(group);
-  app->add_option("--min-ctas", o->min_ctas, "least thread blocks of an NCCL kernel")
-      ->check(CLI::Range(1, 64))
-      ->group(group);
-  app->add_option("--max-ctas", o->max_ctas, "most thread blocks of an NCCL kernel")
-      ->check(CLI::Range(1, 64))
-      ->group(group);
-  AddSwitch(app, "--register-staging", &o->register_staging,
-            "stage every bucket in memory that NCCL registers [straight from and into tensors]")
-      ->group(group);
 }
 
 absl::Status CheckGpuOptions(GpuOptions* options) {

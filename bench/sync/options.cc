@@ -3,9 +3,9 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
-#include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "job/flag_list.h"
 #include "job/flags.h"
 #include "job/help.h"
 #include "workload/write_file.h"
@@ -20,64 +20,53 @@ void SetVariable(const char* name, const std::string& value) {
 }  // namespace
 
 void AddFlags(CLI::App* app, SyncOptions* o) {
-  constexpr int kMax = std::numeric_limits<int>::max();
-  const char* who = "Who";
-  app->add_option("--role", o->role, "which side this process is of [SLUICE_ROLE]")
-      ->check(CLI::IsMember({kTrainer, kServer}))
-      ->group(who);
-  app->add_option("--world", o->world,
+  const char* run = "Run";
+  AddFlags(app,
+           FlagGroups{
+               {"Who",
+                {{"--role", &o->role, "which side this process is of [SLUICE_ROLE]",
+                  OneOf({kTrainer, kServer})},
+                 {"--world", &o->world,
                   "tcp://HOST:PORT where both sides meet. Trainer 0 serves the store there, if "
-                  "HOST is its own and no sluice-store does [SLUICE_WORLD, or as launchers say]")
-      ->group(who);
-  app->add_option("--token-file", o->token_file,
+                  "HOST is its own and no sluice-store does [SLUICE_WORLD, or as launchers say]"},
+                 {"--token-file", &o->token_file,
                   "file with the secret that both sides know; needed beyond 127.0.0.1 "
-                  "[SLUICE_TOKEN_FILE, or the secret in SLUICE_TOKEN]")
-      ->group(who);
-  app->add_option("--rank", o->rank, "of this process in its role [SLUICE_RANK, or launchers']")
-      ->check(CLI::Range(0, kMax))
-      ->group(who);
-  app->add_option("--size", o->size,
-                  "how many its role has; of servers the most at once [SLUICE_SIZE, or launchers']")
-      ->check(CLI::Range(1, kMax))
-      ->group(who);
-  const char* what = "What";
-  app->add_option("--model", o->model_file,
+                  "[SLUICE_TOKEN_FILE, or the secret in SLUICE_TOKEN]"},
+                 {"--rank", &o->rank, "of this process in its role [SLUICE_RANK, or launchers']",
+                  Within(0, kUnbounded)},
+                 {"--size", &o->size,
+                  "how many its role has; of servers the most at once [SLUICE_SIZE, or launchers']",
+                  Within(1, kUnbounded)}}},
+               {"What",
+                {{"--model", &o->model_file,
                   "model file: {name: {shape, dtype}}; or the name of one in share/sluice/models, "
-                  "e.g. llama-3-8b")
-      ->group(what);
-  app->add_option("--system", o->system_file,
+                  "e.g. llama-3-8b"},
+                 {"--system", &o->system_file,
                   "system file: how each side cuts the tensors, on as many ranks as there are; or "
                   "the name of one in share/sluice/systems [trainers cut dimension 0, each server "
-                  "has all of every tensor]")
-      ->group(what);
-  app->add_option("--layers", o->cut.layers, "keep the first N layers of the model")->group(what);
-  app->add_option("--scale", o->cut.scale, "divide the dimensions of the model by K")->group(what);
-  app->add_option("--tensors", o->tensors,
-                  "in place of --model: N,ROWS,COLUMNS: so many tensors of this shape, bf16")
-      ->group(what);
-  app->add_option("--seed", o->seed, "added to the element's index in the fill [0]")->group(what);
-  const char* run = "Run";
-  app->add_option("--versions", o->versions, "how many versions are synced [10]")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
-      ->group(run);
-  app->add_option("--at-least", o->at_least,
+                  "has all of every tensor]"},
+                 {"--layers", &o->cut.layers, "keep the first N layers of the model"},
+                 {"--scale", &o->cut.scale, "divide the dimensions of the model by K"},
+                 {"--tensors", &o->tensors,
+                  "in place of --model: N,ROWS,COLUMNS: so many tensors of this shape, bf16"},
+                 {"--seed", &o->seed, "added to the element's index in the fill [0]"}}},
+               {run,
+                {{"--versions", &o->versions, "how many versions are synced [10]",
+                  Within(1, 1099511627776)},
+                 {"--at-least", &o->at_least,
                   "servers without which nothing is synced [all of --size before the first "
-                  "version, then 1]")
-      ->check(CLI::Range(1, kMax))
-      ->group(run);
-  app->add_option("--pause-ms", o->pause_ms, "of trainer 0: time before each version [0]")
-      ->check(CLI::Range(0.0, 1e9))
-      ->group(run);
-  AddSwitch(app, "--progress-thread", &o->progress_thread, "a thread drives each session")
-      ->group(run);
+                  "version, then 1]",
+                  Within(1, kUnbounded)},
+                 {"--pause-ms", &o->pause_ms, "of trainer 0: time before each version [0]",
+                  Within(0, 1e9)},
+                 {"--progress-thread", &o->progress_thread, "a thread drives each session"},
+                 {"-J,--json", &o->json_file,
+                  "write the results here, also on failure; a file for each process"}}}});
   AddSeconds(app, "--timeout-s", &o->timeout_s,
              "seconds without progress after which a member counts as silent [30]")
       ->group(run);
   AddSeconds(app, "--wait-s", &o->wait_s,
              "seconds to wait for the store, and for members [for ever]")
-      ->group(run);
-  app->add_option("-J,--json", o->json_file,
-                  "write the results here, also on failure; a file for each process")
       ->group(run);
   SetHelp(app,
           "build/bin/sluice-bench sync --role server --world tcp://127.0.0.1:29600 --rank 0 \\\n"
