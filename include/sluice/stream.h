@@ -188,7 +188,7 @@ struct StreamReads {
   // Ranks that need the same item read it once between them. False: each reads its own.
   bool exchange = true;
   HedgeOptions hedge = {};  // of this rank's reads; may differ between ranks
-  // Of this rank's reads; may differ between ranks. Rank 0's is also that of an exchanged index.
+  // This rank's own; may differ between ranks. Rank 0's is also that of an exchanged index.
   RetryOptions retry = {};
 };
 
