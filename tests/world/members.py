@@ -8,7 +8,8 @@ import subprocess
 import sys
 import threading
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts/nodes"))
+_SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
+sys.path[:0] = [str(_SCRIPTS / "nodes"), str(_SCRIPTS / "chaos")]
 import job_limit  # noqa: E402  (of scripts/nodes)
 import spawn  # noqa: E402
 

@@ -14,7 +14,7 @@ import unittest
 
 from members import PATIENCE_S, Site
 import job_limit  # of scripts/nodes
-from chaos_strangers import ports_of
+from chaos_strangers import ports_of  # of scripts/chaos
 
 PROGRAM = sys.argv.pop(1)
 # Whoever names another library for UCX takes it away, as under sanitizers.
