@@ -54,7 +54,7 @@ class LayoutReader {
   std::map<std::tuple<const int64_t*, const int32_t*, int32_t>, Mesh> meshes_;
 };
 
-// What sluice_half and sluice_checkpoint_tensor have in common.
+// Reads the fields that sluice_half and sluice_checkpoint_tensor have in common.
 template <typename Given>
 absl::Status SetPart(absl::string_view name, const Given& given, LayoutReader* layouts,
                      TensorPart* part) {

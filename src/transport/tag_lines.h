@@ -27,8 +27,9 @@ class TagLines {
   explicit TagLines(int most_offers = std::numeric_limits<int>::max())
       : most_offers_(most_offers) {}
 
-  // Room for so many offers and receives together.
-  void Reserve(size_t waiting) {
+  // Room for so many offers and receives together, of peers below `peers`.
+  void Reserve(size_t waiting, size_t peers) {
+    if (peers > offers_of_.size()) offers_of_.resize(peers);
     nodes_.reserve(waiting);
     lines_.reserve(waiting + waiting / 8 + 16);  // so that what was erased makes none grow
   }

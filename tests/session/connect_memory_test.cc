@@ -94,7 +94,7 @@ TEST(ConnectMemoryTest, OtherViewsInBetweenAreNotTakenForTheBoundOnes) {
         ASSERT_TRUE(run.ok()) << run.status();
         EXPECT_TRUE(run->Wait().ok());
       };
-      const StartOptions late = {.late_destinations = true, .version = 1};
+      const StartOptions late = {.late_destinations = true};
       for (int round = 0; round < 3; ++round) {
         wait(connection->Start());
         expect(7, 0);

@@ -101,9 +101,7 @@ TEST(TagLinesTest, RefusesAPeerThatOffersTooMuch) {
 TEST(TagLinesTest, AllocatesNothingForWhatThereIsRoomFor) {
   constexpr int kWaiting = 100;
   Lines lines;
-  lines.Reserve(kWaiting);
-  lines.AddOffer(2, 0, 1);
-  lines.Forget(2);
+  lines.Reserve(kWaiting, /*peers=*/3);
   const int64_t before = session_test::AllocationCount();
   for (int round = 0; round < 1000; ++round) {
     for (int i = 0; i < kWaiting; ++i) lines.AddReceive(i % 3, round * kWaiting + i, i);

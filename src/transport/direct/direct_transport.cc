@@ -43,7 +43,7 @@ absl::Status DirectTransport::Reserve(int capacity) {
   }
   copying_.reserve(wanted);
   handed_over_.reserve(wanted);
-  lines_.Reserve(kOffersAtFirst + operations_.size());
+  lines_.Reserve(kOffersAtFirst + operations_.size(), node_.peers().size());
   ended_.reserve(2 * wanted);
   folder_.Reserve(wanted);
   return absl::OkStatus();

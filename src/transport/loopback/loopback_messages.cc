@@ -85,7 +85,7 @@ void LoopbackMessages::Reserve(int rank, int capacity) {
   }
   size_t all = 0;
   for (const End& each : ends_) all += each.entries.size();
-  for (End& each : ends_) each.lines.Reserve(all);
+  for (End& each : ends_) each.lines.Reserve(all, ends_.size());
 }
 
 absl::Status LoopbackMessages::Start(int rank, absl::Span<const TransportOp> ops) {

@@ -26,7 +26,7 @@ void TcpMailbox::Reserve(int capacity) {
   if (capacity <= old_capacity) return;
   ops_.resize(IndexOf(capacity));
   offers_.reserve(IndexOf(capacity));
-  lines_.Reserve(IndexOf(capacity));
+  lines_.Reserve(IndexOf(capacity), IndexOf(size_));
   for (int slot = capacity - 1; slot >= old_capacity; --slot) {
     At(slot).next = std::exchange(first_free_, slot);
   }

@@ -50,7 +50,7 @@ absl::Status UcxTransport::Reserve(int capacity) {
   if (static_cast<size_t>(capacity) <= slots_.size()) return absl::OkStatus();
   slots_.resize(static_cast<size_t>(capacity));
   events_.resize(slots_.size());
-  post_->lines.Reserve(slots_.size());
+  post_->lines.Reserve(slots_.size(), post_->parted.size());
   first_ended_ = 0;
   return absl::OkStatus();
 }
