@@ -80,6 +80,7 @@ Columns<R> CheckpointColumns(bool with_ratio) {
 
 std::vector<BaselineResult> BaselinesOf(const R& r) {
   std::vector<BaselineResult> all;
+  all.reserve(r.others.size());
   for (const R& way : r.others) {
     all.push_back({way.mode, way.reason, 1e6 * MedianOf(way), Rate(way), way.ratio, way.wrong,
                    Microseconds(way.seconds)});

@@ -89,6 +89,7 @@ void Compare(benchmark::State& state, int64_t bytes, const Turn& measured, int64
   std::vector<Series> series(static_cast<size_t>(threads));
   while (state.KeepRunning()) {
     std::vector<std::thread> others;
+    others.reserve(series.size());
     for (size_t i = 1; i < series.size(); ++i) {
       others.emplace_back(
           [&, i] { series[i].Measure(measured, bytes, sides[2 * i], sides[2 * i + 1]); });

@@ -48,6 +48,7 @@ std::vector<Submission> OneRun(int channels) {
   std::iota(order.begin(), order.end(), 0);
   std::shuffle(order.begin(), order.end(), std::mt19937(1));
   std::vector<Submission> run;
+  run.reserve(2 * order.size());
   for (uint64_t round = 0; round < 2; ++round) {
     for (size_t i = 0; i < order.size(); ++i) {
       run.push_back({.id = BucketId({.round = round, .phase = i}),

@@ -99,7 +99,7 @@ absl::Status Curl(const ReadOptions& o, const std::string& config) {
 }
 
 std::string WriteCurlConfig(const ReadOptions& o) {
-  const std::string path = std::filesystem::temp_directory_path() / "micro-bench-read.curl";
+  std::string path = std::filesystem::temp_directory_path() / "micro-bench-read.curl";
   std::ofstream file(path);
   for (int64_t i = 0; i < o.reads(); ++i) {
     file << (i == 0 ? "" : "next\n") << "url=" << o.object << "\nrange=" << i * o.read_bytes << "-"

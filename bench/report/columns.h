@@ -57,7 +57,7 @@ struct Column {
   template <typename Get>
   Column(const char* key, Get get, Shown table = {}, Shown csv = {})
       : style{key, table, csv},
-        value([get](const Row& row) { return JsonOf(std::invoke(get, row)); }) {}
+        value([get = std::move(get)](const Row& row) { return JsonOf(std::invoke(get, row)); }) {}
 
   template <typename T>
   static Json JsonOf(T value) {

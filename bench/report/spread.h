@@ -34,6 +34,7 @@ struct TimeRatio {
 inline TimeRatio RatioOf(const std::vector<double>& theirs, const std::vector<double>& ours) {
   const auto over = [](double their, double our) { return our > 0 ? their / our : 0; };
   std::vector<double> ratios;
+  ratios.reserve(theirs.size());
   for (size_t i = 0; i < theirs.size(); ++i) ratios.push_back(over(theirs[i], ours[i]));
   return {over(Median(theirs), Median(ours)), Quantile(ratios, 0.25), Quantile(ratios, 0.75)};
 }

@@ -60,6 +60,7 @@ std::string OsuRow(const CaseResult& r) {
 
 std::string BaselineLine(const CaseResult& r) {
   std::vector<std::string> parts;
+  parts.reserve(r.baselines.size());
   for (const BaselineResult& b : r.baselines) {
     parts.push_back(b.reason.empty()
                         ? absl::StrFormat("%s %.2f [%.2f .. %.2f]%s", b.name, b.ratio.medians,
