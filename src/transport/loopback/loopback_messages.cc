@@ -189,9 +189,9 @@ void LoopbackMessages::PartFromAll(int rank) {
 }
 
 void LoopbackMessages::EndSends(int src, int dst) {
+  if (sends_ == LoopbackSends::kEager) return;  // all have ended; what they sent stays
   End& end = At(src);
   At(dst).lines.TakeOffers(src, [&](const Offer& offer) {
-    if (offer.send < 0) return;
     EntryAt(end, offer.send).status = PartedError(EntryAt(end, offer.send).op, src);
     end.ended.push_back(offer.send);
   });
@@ -203,7 +203,9 @@ void LoopbackMessages::Forget(int rank) {
   End& end = At(rank);
   // Sends of others stay: they end when those part.
   end.lines.TakeReceives(end.lines.kAllPeers, [](int) {});
-  for (End& each : ends_) each.lines.TakeOffers(rank, [](const Offer&) {});
+  if (sends_ == LoopbackSends::kMeetTheirReceives) {
+    for (End& each : ends_) each.lines.TakeOffers(rank, [](const Offer&) {});
+  }
   end.entries.clear();
   end.unused.clear();
   end.ended.clear();
