@@ -225,7 +225,7 @@ def other_ranks_are_named(bench):
     os.mkdir(bench.path("other"))
     args = made(bench, "other", 3)
     for more, expected in ((["--seed", "7"],
-                            "different fill_seed: rank 0 has 0, rank 2 has 7"),
+                            "different fill-seed: rank 0 has 0, rank 2 has 7"),
                            (["--dtype", "bf16"], "different dtype"),
                            (["--nonsense"], "rank 2: ")):
         refused(bench, 3, args, expected, by_rank={2: args + more})
