@@ -15,7 +15,7 @@ namespace {
 // the next one is on its way.
 constexpr int64_t kReadyCacheParts = 4;
 constexpr int64_t kReadyBytesMin = int64_t{1} << 20;
-// What is staged has a slot beside its place in a tensor.
+// A staged bucket is at most this part of the cache, as its bytes lie in a slot and in a tensor.
 constexpr int64_t kStagedCacheParts = 8;
 // And is at most this part of what a rank gets, so that packing, crossing and unpacking overlap.
 constexpr int64_t kRankParts = 8;
@@ -26,7 +26,7 @@ constexpr int64_t kChannelBytes = int64_t{256} << 10;
 constexpr int64_t kInFlightMin = 2;
 constexpr int64_t kInFlightMax = 8;
 
-// Where meshes lie. Each is looked at once, as tensors share them.
+// Knows the nodes of meshes. Each mesh is looked at once, as tensors share meshes.
 class MeshPlaces {
  public:
   explicit MeshPlaces(absl::Span<const int> node_of_rank) : node_of_rank_(node_of_rank) {}

@@ -24,8 +24,8 @@ struct Knobs {
   friend bool operator==(const Knobs&, const Knobs&) = default;
 };
 
-// What a transfer asks of a rank that it goes to, on average. Estimates from shapes and layouts,
-// without planning.
+// The average load of a rank that receives a transfer. Estimates from shapes and layouts, without
+// planning.
 struct TransferLoad {
   int64_t rank_bytes = 0;    // of its tensors on the wire, in one window
   int64_t staged_bytes = 0;  // of these, what is packed or reduced on its way
@@ -40,9 +40,10 @@ TransferLoad LoadOf(const TransferSpec& spec, absl::Span<const int> node_of_rank
 // which takes a round trip, and the others cross meanwhile.
 int AutoMaxInFlight(int64_t bucket_bytes, int64_t slot_bytes);
 
-// What suits `load` with slots of `slot_bytes` and `cache_bytes` of cache for each rank (0: bytes
-// pass no cache, as on devices). The bucket size is at most slot_bytes, and at least the smaller
-// one of slot_bytes and kAutoBucketBytesMin. It never falls when rank_bytes or the cache grows.
+// Chooses knobs for `load` with slots of `slot_bytes` and `cache_bytes` of cache for each rank (0:
+// bytes pass no cache, as on devices). The bucket size is at most slot_bytes, and at least the
+// smaller one of slot_bytes and kAutoBucketBytesMin. It never falls when rank_bytes or the cache
+// grows.
 inline constexpr int64_t kAutoBucketBytesMin = int64_t{256} << 10;
 Knobs ChooseKnobs(const TransferLoad& load, int64_t slot_bytes, int64_t cache_bytes);
 

@@ -55,7 +55,7 @@ Meeting Meet(const Box& box, const Box& cell) {
   return meeting;
 }
 
-// Where to cut a cell: at a place between edges of boxes, along the dimension that has most.
+// A place to cut a cell: between edges of boxes, along the dimension that has most.
 struct CutPlace {
   size_t dim = 0;
   int64_t at = 0;  // in the cell

@@ -21,7 +21,7 @@ struct BoxCell {
   std::vector<int64_t> offset = {};  // in the tensor; empty: the cell is all of it
 };
 
-// What is planned in place of a spec.
+// The cells that are planned in place of a spec's tensors.
 struct CellSpec {
   TransferSpec spec;           // without boxes; cells have no names
   std::vector<BoxCell> cells;  // parallel to the spec's tensors

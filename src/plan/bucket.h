@@ -62,9 +62,8 @@ class BucketId {
 // How the bytes of a channel cross.
 enum class TransportKind : uint8_t { kLocal, kMessage };
 
-// What a member does with a bucket's bytes: a set of parts. A rank that both has and needs the
-// bytes is kLocal; the other combinations are kOwner, kContributor or both, perhaps with
-// kDestination.
+// A member's acts on a bucket's bytes: a set of parts. A rank that both has and needs the bytes is
+// kLocal; the other combinations are kOwner, kContributor or both, perhaps with kDestination.
 enum class Role : uint8_t {
   kSource = 1,       // fill, move: sends to its children
   kDestination = 2,  // move, drain: receives from its parent, sends on to its children

@@ -30,7 +30,7 @@ absl::Span<const Level> LevelsOf(const Plan& plan, const Channel& channel) {
   return Part(plan.levels, channel.first_level, channel.level_count);
 }
 
-// What makes two channels of one plan the same, and says which is first. Points into the plan.
+// Compares channels of one plan: equal content makes them the same. Points into the plan.
 auto ContentOf(const Plan& plan, const Channel& channel) {
   return std::tuple(channel.member_count, MembersOf(plan, channel), ContributionsOf(plan, channel),
                     LevelsOf(plan, channel));

@@ -16,7 +16,7 @@ namespace sluice {
 // Links that lead from one rank to another have tags below this.
 inline constexpr int kLinkTags = 1 << 10;
 
-// What makes two channels of any plans the same: members, parents, contributions and levels.
+// Equal for the same channels of any plans: members, parents, contributions and levels.
 std::vector<int64_t> ChannelContent(const Plan& plan, const Channel& channel);
 
 // The channels of one rank's plan, as they are added to it.

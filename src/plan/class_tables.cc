@@ -38,7 +38,7 @@ int64_t BytesOf(const ServeTable& table) {
   return bytes;
 }
 
-// What an entry of a cache takes beside its content.
+// The bytes that a cache's entry takes beside its content.
 constexpr int64_t kEntryBytes = 128;
 
 std::vector<Crossing> Cross(absl::Span<const std::vector<PartOverlap>* const> by_dim) {
@@ -152,8 +152,8 @@ bool ClassTables::NodesMeet() {
   return *nodes_meet_;
 }
 
-// Those with as many ranks that need as that contribute. Fewer would add up more each than the
-// holders do, which one pass instead of three does not make up for
+// Nodes with at least as many ranks that need as that contribute. Fewer ranks would add up more
+// each than the holders do, and one pass instead of three does not make up for that
 // (docs/notes.md).
 const absl::flat_hash_set<int>& ClassTables::ReducingNodes() {
   if (reducing_nodes_) return *reducing_nodes_;

@@ -21,9 +21,9 @@ constexpr int64_t kLatencyBytes = 64 << 10;
 // Smaller pieces would cost more in messages than they gain by overlap.
 constexpr int64_t kPieceBytesMin = 128 << 10;
 
-// Where trees coincide, measured with sluice-sim. With more slots than these, buckets that come
-// late leave room for those that come early. A few pieces have to cover the latency of two hops.
-// Very long chains fill too late.
+// Limits for trees that coincide, measured with sluice-sim. With more slots than these, buckets
+// that come late leave room for those that come early. A few pieces have to cover the latency of
+// two hops. Very long chains fill too late.
 constexpr int64_t kSlotsPerDestination = 2;
 constexpr int64_t kCoincidingPieceBytesMin = 256 << 10;
 constexpr int64_t kCoincidingChainMax = 32;

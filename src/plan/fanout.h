@@ -58,7 +58,7 @@ class RanksByNode {
   size_t ranks() const { return ranks_.size(); }
   size_t nodes() const { return apart_ ? ranks_.size() : first_.size() - 1; }
   absl::Span<const int> of(size_t node) const { return of(node, node + 1); }
-  // Those of nodes [begin, end).
+  // The ranks of nodes [begin, end).
   absl::Span<const int> of(size_t begin, size_t end) const {
     return ranks_.subspan(First(begin), First(end) - First(begin));
   }
@@ -95,7 +95,7 @@ std::vector<FanoutPlace> FanoutTree(int src, const RanksByNode& nodes, FanoutSha
                                     size_t first_node, size_t stripe,
                                     absl::Span<const int> node_of_rank);
 
-// What a tree has to do with nodes. In one node a star is best: receivers copy, so the source keeps
+// Nodes that a tree has to reach. In one node a star is best: receivers copy, so the source keeps
 // no port busy.
 struct FanoutNodes {
   int64_t others = 0;   // nodes that are not the source's

@@ -9,12 +9,12 @@
 namespace sluice {
 namespace {
 
-// Of rounds in a group. Each has a message from a rank to another one, as a rule, and a kernel of
-// NCCL takes about 7 large ones.
+// Most rounds in a group. A round has a message from a rank to another one, as a rule. A kernel of
+// NCCL takes about 7 large messages.
 constexpr int64_t kRoundsMax = 4;
 
-// Of NCCL 2.28. The number of parts of operations that the 4 KiB of a kernel's arguments hold, if
-// no two parts share an entry.
+// NCCL 2.28: the parts of operations that the 4 KiB of a kernel's arguments hold, if no two parts
+// share an entry.
 constexpr int64_t kKernelParts = 253;
 // For sends and receives, where nobody has asked for fewer.
 constexpr int64_t kKernelChannels = 32;
@@ -110,7 +110,7 @@ GroupCut CutFor(const GroupNeed& most, const GroupLimits& limits) {
   if (need.phase > room || need.channel_phase > in_flight || need.operations_phase > operations) {
     return {.single = true};
   }
-  // Of several phases a channel may have what it has of the round.
+  // With several phases a channel may have as many buckets in flight as in the whole round.
   if (need.channel_round > in_flight) return {.phases = 1};
   const int64_t phases = std::min(half / need.phase, operations / need.operations_phase);
   return {.phases = std::max<int64_t>(1, phases)};

@@ -47,15 +47,15 @@ struct GroupCut {
 // kernels that wait for each other (github.com/pytorch/pytorch/issues/174288).
 int64_t OperationsOfKernel(int ranks, bool one_node, int64_t operation_bytes);
 
-// What bounds a group.
+// Bounds a group.
 struct GroupLimits {
   int64_t slots = 0;  // equal slots on each rank; 0: no limit
   int max_in_flight = 1;
   int64_t operations = 0;  // of a rank; 0: no limit
 };
 
-// The cut for a plan in which no rank needs more than `most`. Where it can, a group takes half of
-// the slots, so that one is filled while another moves. A group has at most `max_in_flight` buckets
+// The cut for a plan in which no rank needs more than `most`. A group takes half of the slots if it
+// can, so that one group is filled while another moves. A group has at most `max_in_flight` buckets
 // of a channel, never many rounds, and no more operations than the limit unless it is one bucket.
 GroupCut CutFor(const GroupNeed& most, const GroupLimits& limits);
 

@@ -13,7 +13,7 @@ namespace sluice {
 
 struct JobTables;
 
-// What plans share is computed when the first of them needs it, and kept for the others up to a
+// Tables that plans share are made when the first plan needs them, and kept for the others up to a
 // limit. From one plan to the next about `shared_bytes_max` bytes are kept at most.
 //
 // Thread: one at a time. Threads that plan side by side have a planner each.

@@ -66,9 +66,9 @@ void Parties::Clear() {
   bytes_ = 0;
 }
 
-// Where the tree of a source begins. Along each mesh dimension the sources begin one after the
-// other, so that no destination is the one that passes everything on. The same for all tensors, as
-// small ones only join if their trees are equal.
+// The destination at which the tree of a source begins. Along each mesh dimension the sources begin
+// one after the other, so that no destination is the one that passes everything on. The same for
+// all tensors, as small ones only join if their trees are equal.
 size_t Parties::FirstDst(int src) const {
   const std::optional<int64_t> as_source = src_mesh_.PositionOf(src);
   if (!as_source) return 0;  // an owner, which passes on within its node
@@ -83,8 +83,8 @@ size_t Parties::FirstDst(int src) const {
   return static_cast<size_t>(first);
 }
 
-// Where the tree begins tells it from the others of this source, `shape` aside. Trees that coincide
-// take the nodes in the same order; a node's port would be idle if all took its first rank.
+// Trees of one source and one `shape` differ in their first rank. Trees that coincide take the
+// nodes in the same order; a node's port would be idle if all took its first rank.
 std::vector<FanoutPlace> Parties::TreeOf(int src, const RanksByNode& nodes, int32_t stripe,
                                          FanoutShape shape, bool coincides) const {
   const auto tree = [&](size_t first_node, size_t first_rank) {

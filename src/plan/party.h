@@ -20,9 +20,9 @@
 
 namespace sluice {
 
-// Equal (first, last, number) means equal members, in an equal tree, within one transfer. Where
-// little and much are reduced by the same ranks, their steps may differ; then those of the first
-// tensor serve for all.
+// Equal (first, last, number) means equal members, in an equal tree, within one transfer. Steps may
+// differ if the same ranks reduce little and much: then the steps of the first tensor serve for
+// all.
 struct Party {
   int src = -1;  // has the bytes, or reduces them: the owner
   // The others that need them, in the order of the tree; may be empty.
@@ -79,9 +79,9 @@ class Parties {
   absl::Span<const int> ContributorsTo(const Need& need, absl::Span<const int> holders,
                                        int owner) const;
 
-  // Who passes `share` of what the ranks of `need` need together from `src`, one of `holders`, or
-  // the owner of a reduction.
-  // These lists must stay until Clear; `need` is known by its address. Lives until Clear.
+  // The party that passes `share` of what the ranks of `need` need together from `src`. `src` is
+  // one of `holders`, or the owner of a reduction. These lists must stay until Clear; `need` is
+  // known by its address. Lives until Clear.
   const Party& Of(int src, absl::Span<const int> holders, const Need& need, const Share& share);
 
   void Clear();

@@ -46,7 +46,7 @@ PlaceSet PlaceSet::And(const PlaceSet& other) const {
   if (at < both_first) at += (Wide{both_first} - at + both_step - 1) / both_step * both_step;
   if (at >= both_end) return none;
   const int64_t begin = static_cast<int64_t>(at);
-  // Of one member: any step will do.
+  // Any step will do for one member.
   const bool one = at + both_step >= both_end;
   return {begin, one ? 1 : static_cast<int64_t>(both_step), one ? begin + 1 : both_end};
 }

@@ -33,14 +33,14 @@ struct PlaceSet {
   int64_t IndexAt(int64_t position, int64_t items) const {
     return position / items * count() + CountBelow(position % items);
   }
-  // Where a member is. There is one.
+  // The position of a member. The set has one.
   int64_t PositionOf(int64_t index, int64_t items) const {
     const int64_t members = count();
     SLUICE_CHECK(members > 0, "a set without members");
     return index / members * items + first + index % members * step;
   }
 
-  // What is in both; without members, some set that has none.
+  // The members of both; some set without members if there are none.
   PlaceSet And(const PlaceSet& other) const;
 
   friend bool operator==(const PlaceSet&, const PlaceSet&) = default;

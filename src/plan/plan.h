@@ -30,15 +30,15 @@ struct PlanOptions {
   int64_t slots = 0;     // buckets that a rank may hold at once, on all ranks; 0: no limit
   bool relay = true;     // false: each rank is served alone
   bool coalesce = true;  // as SessionOptions has it
-  // What automatic goes by beside the transfer, equal on all ranks.
+  // Automatic knobs depend on these beside the transfer. Equal on all ranks.
   int64_t slot_bytes = int64_t{8} << 20;   // the most bytes of an automatic bucket
   int64_t cache_bytes = int64_t{4} << 20;  // a CPU's share of the last cache
 };
 
 // The part of one tensor inside one bucket, on this rank's side. The runs of a region lead from
 // `src` to `dst`. At a source or contributor, `src` is its local tensor and `dst` the wire. At a
-// destination, `src` is the wire and `dst` its local tensor. Where a rank is both, both are local
-// tensors.
+// destination, `src` is the wire and `dst` its local tensor. Both are local tensors if the rank is
+// source and destination.
 struct Chunk {
   int32_t tensor = 0;
   int32_t region = 0;       // index into Plan::regions; in a reduction, of what is contributed
@@ -60,11 +60,11 @@ struct RegionRuns {
 struct Bucket {
   BucketId id;                // with run 0
   Role role = Role::kSource;  // this rank's
-  // Where this rank's tensors are dense: whether it copies between memory and slot. staging_bytes
-  // is what the copies take of the slot.
+  // Whether a rank with dense tensors copies between memory and slot. The copies take staging_bytes
+  // of the slot.
   bool packs = false;    // before the bytes cross
   bool unpacks = false;  // after the bytes have crossed
-  // Of a rank that adds, with dense tensors again. Its own contribution lies as it crosses, in one
+  // For a rank that adds, with dense tensors again. Its own contribution lies as it crosses, in one
   // stretch (own_lies) or in rows. The sum can be made where the result goes.
   bool own_lies : 1 = false;
   bool own_in_rows : 1 = false;
@@ -171,7 +171,7 @@ std::optional<Rows> RowsAsTheyLie(const Channel& channel, const RegionSide& memo
 // The most staging that this rank's part of a bucket can take: the bytes of its slot.
 int64_t SlotBytes(const Plan& plan, const Bucket& bucket);
 
-// Where an owner's slot is divided. The accumulator of level k begins at k areas, and the
+// The bytes of an area of an owner's slot. The accumulator of level k begins at k areas, and the
 // contribution that is being received after all of them.
 int64_t AreaBytes(const Bucket& bucket);
 

@@ -18,7 +18,7 @@
 namespace sluice {
 namespace {
 
-// Where the routes of equal parties are joined. Not across windows.
+// Routes with equal keys are joined: those of equal parties, in one window.
 struct PartyKey {
   int window;
   int src;  // Party::first

@@ -127,7 +127,7 @@ int64_t Released::Align(int64_t position) const {
   return places_.PositionOf(places_.IndexAt(position, items_), items_);
 }
 
-// Of the positions below this one, how many of this rank's the layer, which is disjoint, has.
+// Counts the layer's positions below this one among this rank's places. The layer is disjoint.
 int64_t Released::CountIn(const Layer& layer, int64_t position) const {
   int64_t count = 0;
   for (const KnownPart& part : layer.parts) {

@@ -17,7 +17,7 @@ struct MemberRange {
   friend bool operator==(const MemberRange&, const MemberRange&) = default;
 };
 
-// Of the places that a rank counts, the first `count` members and those of `done` are released.
+// Released places of a rank: the first `count` members of `places`, and those of `done`.
 struct ReleasedPart {
   PlaceSet places;
   int64_t count = 0;
@@ -29,17 +29,17 @@ struct ReleasedPart {
   friend bool operator==(const ReleasedPart&, const ReleasedPart&) = default;
 };
 
-// What the ranks of one job have released. A position is released if a part has it among its
-// places, and all the parts that have it have released it.
+// The releases of one job's ranks. A position is released if a part has it among its places, and
+// all the parts that have it have released it.
 using ReleasedLayer = std::vector<ReleasedPart>;
 
-// What is released in any of several layers, as members of one set of places see it. A position
-// costs at most the parts of all layers. A long stretch of released positions is skipped at once in
-// a layer whose parts have no place in common.
+// The union of several layers, as members of one set of places see it. A position costs at most the
+// parts of all layers. A long stretch of released positions is skipped at once in a layer whose
+// parts have no place in common.
 class Released {
  public:
   Released() = default;
-  // Of positions of `items` per epoch. `places` are this rank's.
+  // An epoch has `items` positions. `places` are this rank's.
   Released(int64_t items, const PlaceSet& places, const std::vector<ReleasedLayer>& layers);
 
   bool Has(int64_t position) const;
@@ -64,7 +64,7 @@ class Released {
   struct Layer {
     std::vector<KnownPart> parts;
     bool disjoint = true;
-    // Where all parts have one step: their numbers by residue. Empty otherwise.
+    // The parts' numbers by residue, if all parts have one step; otherwise empty.
     std::vector<std::vector<int>> by_residue;
     int64_t step = 0;
     // All of this rank's places below it are released; 0 if that is not known.

@@ -274,7 +274,7 @@ void ClassRoutes::AppendSupply(const Supply& supply, int64_t rotation, Plan* pla
     const auto after = std::upper_bound(group.first_share.begin(), group.first_share.end(), s);
     const size_t slot = static_cast<size_t>(after - group.first_share.begin()) - 1;
     const int src = group.candidates[group.CandidateOf(slot, rotation)];
-    // What this rank contributes to, it has planned as a holder.
+    // Its own contributions this rank has planned as a holder.
     if (Contributes(need, holders, src)) continue;
     Route route;
     route.role = src == rank_ ? Role::kOwner | Role::kDestination : Role::kDestination;

@@ -50,7 +50,7 @@ class ClassRoutes {
   absl::Span<const int64_t> dst_local_shape() const { return dst_.local_shape; }
 
  private:
-  // What this rank has or needs on one side.
+  // This rank's part of the tensor on one side.
   struct OwnSide {
     std::optional<int64_t> position;
     PartTuple parts{};

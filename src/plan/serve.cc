@@ -1,8 +1,8 @@
 // Dividing needs between replicas.
 //
 // The needs of a group lie one after another on a line of elements, and each candidate takes an
-// equal stretch of it. What a candidate gives to its own node does not count: who receives copies
-// it, and no port is busy. A boundary inside a need moves to a row. It moves to the need's edge
+// equal stretch of it. Elements that a candidate gives to its own node do not count: receivers copy
+// them, and no port is busy. A boundary inside a need moves to a row. It moves to the need's edge
 // where the pieces would be too small to be worth a message.
 #include "plan/serve.h"
 
@@ -18,7 +18,7 @@
 namespace sluice {
 namespace {
 
-// Where each candidate stands in the list.
+// Each candidate's index in the list.
 using CandidateIndex = absl::flat_hash_map<int, size_t>;
 
 CandidateIndex IndexOf(absl::Span<const int> candidates) {

@@ -2,8 +2,8 @@
 // whom. Also who reduces what, of the ranks that hold contributions to a part.
 //
 // Pure functions of what all ranks know, so that all members of a bucket agree without talking. The
-// same rank comes first, then the same node. What is left is spread so that the busiest sender
-// sends as little as possible. Needs may be cut between senders.
+// same rank comes first, then the same node. The rest is spread so that the busiest sender sends as
+// little as possible. Needs may be cut between senders.
 #ifndef SLUICE_SRC_PLAN_SERVE_H_
 #define SLUICE_SRC_PLAN_SERVE_H_
 
@@ -25,16 +25,16 @@ struct Want {
   int64_t row_elements = 1;     // cuts between senders prefer multiples of this
 };
 
-// Ranks of a want that are served alike. Those that have the data themselves are in none.
+// Ranks of a want that are served alike. A rank that has the data itself is in none.
 struct Need {
   int32_t want = 0;
   absl::Span<const int> ranks;
   bool apart = false;   // each of them is served alone; else all are served together
   int32_t stripes = 1;  // served together: how many ranks of a node its bytes come to first
-  // Of a reduction whose owners are among `ranks`: the replica whose contributions they add up.
+  // For a reduction whose owners are among `ranks`: the replica whose contributions they add up.
   // -1: an owner adds up those of its own replica.
   int32_t replica = -1;
-  // Of a reduction: contributions are added up on their nodes, as GatherByNode says.
+  // Contributions to a reduction are added up on their nodes, as GatherByNode says.
   bool gathers = false;
 };
 
@@ -45,8 +45,8 @@ struct Share {
   int32_t end_rank = 0;
   int64_t begin = 0;
   int64_t end = 0;
-  // Where a need served together is cut between the ranks that its bytes come to first: rank
-  // number `stripe` of a node (docs/architecture.md). If -1, it is not cut.
+  // A need served together may be cut between the ranks that its bytes come to first: rank number
+  // `stripe` of a node (docs/architecture.md). If -1, it is not cut.
   int32_t stripe = -1;
 };
 
@@ -92,7 +92,7 @@ ServeTable Serve(absl::Span<const int> candidates, absl::Span<const Want> wants,
                  absl::Span<const int> node_of_rank, bool nodes_meet, bool relay,
                  int64_t element_bytes);
 
-// Who can reduce a part.
+// The ranks that can reduce a part.
 struct Reducers {
   absl::Span<const int> holders;  // of contributions: by replica, then in the order of addition
   size_t contributions = 2;       // of a replica
@@ -114,8 +114,7 @@ struct Reducers {
 // and passes on. Owners of a region are chosen in this order:
 // 1. On a reducing node, if no holder needs the region: the node's ranks that need it.
 // 2. If contributions may be gathered, and are enough to wait for: the holders where a sum can end
-//    with the fewest bytes between nodes. Of these, the ones that need the region, if there are
-//    any.
+//    with the fewest bytes between nodes. Only the ones that need the region, if there are any.
 // 3. Otherwise the holders that need the region, or all holders.
 ServeTable ServeReduced(const Reducers& reducers, absl::Span<const Want> wants,
                         absl::Span<const int> node_of_rank);

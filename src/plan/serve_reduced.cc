@@ -21,8 +21,8 @@
 namespace sluice {
 namespace {
 
-// Where the sums of a part can end. These are the stretches of contributors that the least has to
-// cross to, of all and of those on each node.
+// The stretches of contributors at which a part's sums can end with the fewest bytes crossing: of
+// all, and on each node.
 class Endings {
  public:
   Endings(const Reducers& reducers, absl::Span<const int> node_of_rank)
@@ -42,7 +42,7 @@ class Endings {
     std::vector<int> ranks;
     int32_t steps = 1;  // the most, of GatherByNode
   };
-  // Who can own what the ranks of `nodes` need, so that the least crosses.
+  // The ranks that can own what the ranks of `nodes` need, so that the least crosses.
   Owners OwnersFor(const RanksByNode& nodes) const {
     const auto results = static_cast<int64_t>(nodes.nodes()) * reducers_.result_bytes;
     // An end on one of the nodes saves a result.
@@ -75,7 +75,7 @@ class Endings {
     absl::Span<const int> row;  // of contributors
     GatherEnd end;
   };
-  // Those with the fewest crossings.
+  // The ends with the fewest crossings.
   struct Ends {
     std::vector<Ending> list;
 
@@ -246,7 +246,7 @@ ServeTable ServeReduced(const Reducers& reducers, absl::Span<const Want> wants,
   for (size_t w = 0; w < wants.size(); ++w) needs.Add(static_cast<int32_t>(w));
   const Line line = {wants, table.needs};
   Loads loads;
-  // Those with more choice level what the others leave uneven.
+  // Needs with more choice level the loads that the others leave uneven.
   for (const auto* entry : needs.ByChoice()) {
     const auto& [owners, of_owners] = *entry;
     ServeGroup group;

@@ -7,7 +7,7 @@
 namespace sluice {
 namespace {
 
-// What begins in a slot begins at a multiple of this.
+// Areas begin at a multiple of this in a slot.
 constexpr int64_t kAreaAlignmentBytes = 8;
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace sluice {
 namespace {
 
-// What a BucketId can name.
+// The most ranks that a BucketId can name.
 constexpr int kRanksMax = 1 << kRankBits;
 
 absl::Status ValidateSide(const Layout& layout, absl::Span<const int64_t> shape, int job_ranks) {
@@ -31,8 +31,8 @@ absl::Status ValidateTarget(const Layout& layout, absl::Span<const int64_t> shap
   return absl::OkStatus();
 }
 
-// Contributions of bool are a question of "and" or "or", which no reduction names. What opaque
-// elements mean is not known here.
+// Contributions of bool are a question of "and" or "or", which no reduction names. Opaque elements
+// have no meaning here.
 absl::Status ValidateSource(const TensorTransfer& tensor, int job_ranks) {
   if (absl::Status status = ValidateSide(tensor.src, tensor.shape, job_ranks); !status.ok()) {
     return status;

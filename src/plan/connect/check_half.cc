@@ -41,7 +41,7 @@ absl::Status CheckEnumerators(const TensorKind& kind, const Layout& layout) {
   return absl::OkStatus();
 }
 
-// Those of other ranks are not for this half to say.
+// A half speaks for the boxes of its own rank alone.
 absl::Status CheckBoxes(const BoxList& boxes) {
   if (boxes.ranks().size() == 1 && boxes.ranks()[0].rank == kHalfBoxesRank) return absl::OkStatus();
   return absl::InvalidArgumentError("a half has boxes of one rank alone");

@@ -14,7 +14,7 @@
 
 namespace sluice {
 
-// Of the halves of all ranks together where they are gathered, so that nobody can make another rank
+// Limits of all ranks' halves together, when gathered. Without limits a rank could make another one
 // run out of memory.
 inline constexpr int64_t kHalfBytesMax = int64_t{64} << 20;       // as they are sent
 inline constexpr int64_t kHalfNamesBytesMax = int64_t{64} << 20;  // of names, once read
@@ -22,7 +22,7 @@ inline constexpr int64_t kHalfTensorsMax = int64_t{1} << 20;
 inline constexpr int64_t kHalfKindsMax = kHalfTensorsMax;       // each is some tensor's
 inline constexpr int64_t kHalfMeshRanksMax = int64_t{1} << 22;  // of the distinct meshes, summed up
 inline constexpr int64_t kHalfBoxesMax = int64_t{1} << 20;  // of the distinct layouts, summed up
-// Of one name, and of one mesh.
+// Limits of one name, and of one mesh.
 inline constexpr size_t kTensorNameBytesMax = 1024;
 inline constexpr size_t kMeshDimsMax = 64;
 
@@ -35,7 +35,7 @@ inline constexpr ReduceOp kLastOp = ReduceOp::kProduct;
 // rank. So ranks with equal boxes have equal halves.
 inline constexpr int kHalfBoxesRank = 0;
 
-// What tensors have in common: a thousand tensors are of a dozen kinds.
+// The traits that tensors share: a thousand tensors are of a dozen kinds.
 struct TensorKind {
   std::vector<int64_t> shape = {};  // of the whole tensor
   DType dtype = DType::kF32;

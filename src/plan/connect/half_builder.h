@@ -12,7 +12,8 @@
 
 namespace sluice {
 
-// What is equal becomes one layout or kind, whoever made it. Then equal tensors make equal halves.
+// Equal layouts and equal kinds become one, whoever made them. Then equal tensors make equal
+// halves.
 class HalfBuilder {
  public:
   // The kind of a tensor. A layout without a placement for each mesh dimension is taken, too, so

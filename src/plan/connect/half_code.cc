@@ -143,7 +143,7 @@ bool TakeStep(ByteReader* in, int64_t before, int64_t* number) {
   return in->TakeSigned(&step) && !__builtin_add_overflow(before, step, number) && *number >= 0;
 }
 
-// Of one rank, as a half has them.
+// Reads one rank's boxes, as a half has them.
 absl::Status TakeBoxes(ByteReader* in, HalfRoom* room, BoxList* list) {
   size_t ranks = 0, count = 0, dims = 0;
   int64_t rank = 0;

@@ -14,13 +14,13 @@
 
 namespace sluice {
 
-// Of these bytes. Ranks of other builds may have another one.
+// The format of encoded halves. Ranks of other builds may have another one.
 inline constexpr int kHalfFormat = 2;
 
 // `half` has passed CheckHalf. Equal halves have equal bytes.
 std::string EncodeHalf(const Half& half);
 
-// What halves that are read one after the other may still take.
+// The room that is left for further halves, while halves are read one after the other.
 struct HalfRoom {
   int64_t tensors = kHalfTensorsMax;
   int64_t kinds = kHalfKindsMax;

@@ -175,8 +175,7 @@ class Matcher {
   // Boxes hold what they hold, and nobody has looked yet whether that is enough.
   absl::Status CheckCoverage() const {
     FaultList faults;
-    // A thousand pairs have a dozen pairs of layouts. Where the target has placements, it needs
-    // everything.
+    // A thousand pairs have a dozen pairs of layouts. A target with placements needs everything.
     using Key = std::tuple<const void*, const void*, std::vector<int64_t>>;
     std::map<Key, absl::optional<CoverageHole>> known;
     for (const Pair& pair : pairs_) {

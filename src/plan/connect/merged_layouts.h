@@ -16,12 +16,12 @@ namespace sluice {
 // The most boxes of all merged lists together, each list counted once. All ranks hold them.
 inline constexpr int64_t kMergedBoxesMax = int64_t{1} << 21;
 
-// What is made of the same parts is made once, so that many tensors share it.
+// A layout is made once of the same parts, so that many tensors share the layout.
 class MergedLayouts {
  public:
   explicit MergedLayouts(int64_t boxes_max = kMergedBoxesMax) : boxes_max_(boxes_max) {}
 
-  // What some ranks hold.
+  // Ranks and the boxes that each of them holds.
   struct Holders {
     absl::Span<const int> ranks;
     const BoxList* boxes = nullptr;  // of one rank: each of `ranks` holds them
@@ -33,8 +33,8 @@ class MergedLayouts {
 
   // True if the layouts are alike but for their ranks, and have none in common.
   static bool AreCopies(const Layout& a, const Layout& b);
-  // Of several meshes with a copy of the tensor each. Such a mesh has one more dimension, the
-  // first, which replicates. `numbers`: of the layouts, equal for equal ones.
+  // Merges layouts of several meshes with a copy of the tensor each. The merged mesh has one more
+  // dimension, the first, which replicates. `numbers`: of the layouts, equal for equal ones.
   Layout OfCopies(absl::Span<const Layout* const> layouts, const std::vector<int>& numbers);
 
  private:

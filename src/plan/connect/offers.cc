@@ -28,7 +28,7 @@ std::vector<int> Without(const std::vector<int>& ranks, const std::vector<int>& 
   return left;
 }
 
-// Of a valid kind.
+// `kind` is valid.
 bool HasElements(const TensorKind& kind, const Layout& layout, int rank) {
   const absl::StatusOr<std::vector<int64_t>> local = LocalShape(layout, kind.shape, rank);
   return local.ok() && std::find(local->begin(), local->end(), 0) == local->end();

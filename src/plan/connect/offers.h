@@ -32,10 +32,10 @@ class JoinedKinds {
   }
   const TensorKind& kind(int number) const { return *kinds_[static_cast<size_t>(number)].kind; }
   bool has_boxes(int number) const { return kinds_[static_cast<size_t>(number)].layout == nullptr; }
-  // Of a kind without boxes.
+  // The kind has no boxes.
   const Layout& layout(int number) const { return *kinds_[static_cast<size_t>(number)].layout; }
 
-  // Of a half's kind, whatever its layout is. Equal for equal layouts.
+  // Numbers the layout of a half's kind, with or without boxes. Equal for equal layouts.
   int LayoutNumberOf(size_t half, int kind) const {
     return numbers_[half][static_cast<size_t>(kind)].layout;
   }
@@ -75,7 +75,7 @@ class Offers {
 
   // In the order in which they were first named.
   absl::Span<const Offer> all() const { return offers_; }
-  // Those of a name: indices into all().
+  // The offers of a name: indices into all().
   absl::Span<const size_t> Find(absl::string_view name) const;
 
   // FailedPrecondition: ranks describe one tensor in several ways. Sources of one name have one
@@ -83,7 +83,7 @@ class Offers {
   absl::Status CheckAgreed() const;
   // InvalidArgument: a mesh's ranks and those that give the tensor are not the same.
   absl::Status CheckComplete() const;
-  // Sets `merged` of all offers. What CheckAgreed has found to be one tensor becomes one offer.
+  // Sets `merged` of all offers. Offers that CheckAgreed has found to be of one tensor become one.
   // ResourceExhausted: there are too many boxes.
   absl::Status Merge(MergedLayouts* merged);
 

@@ -39,7 +39,7 @@ class CellPieces final : public CheckpointPieces {
   }
   // Indices along a dimension that a cell and a box share; behind the cut one, all of the cell's.
   std::pair<int64_t, int64_t> SharedRange(const CheckpointCell& cell, size_t d, int64_t box) const;
-  // Of this rank's boxes in the list, one with all of a cell.
+  // A box of this rank in the list that has all of a cell.
   size_t BoxAround(const CheckpointCell& cell) const;
 
   const BoxList list_;

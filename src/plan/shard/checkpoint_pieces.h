@@ -14,8 +14,8 @@
 
 namespace sluice {
 
-// How the boxes lie in the tensor is decided here. What the ranks have of a box is decided by one
-// of two kinds: regions are products of index lists, and cells come from lists of boxes.
+// How the boxes lie in the tensor is decided here. Two kinds decide the ranks' parts of a box.
+// Regions are products of index lists, and cells come from lists of boxes.
 class CheckpointPieces {
  public:
   virtual ~CheckpointPieces() = default;
@@ -56,7 +56,8 @@ class CheckpointPieces {
   size_t dims() const { return shape_.size(); }
   int64_t size(size_t dim) const { return shape_[dim]; }
   int64_t BytesOfRow(size_t dim) const;  // of one index of the dimension
-  // The dimension in which a box is a range. Those before it are fixed, those behind it whole.
+  // The dimension in which a box is a range. Dimensions before this one are fixed, and later ones
+  // whole.
   size_t cut() const { return cut_; }
   int64_t step() const { return step_; }  // most indices of the range
   // The fixed indices.

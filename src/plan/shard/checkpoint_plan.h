@@ -43,7 +43,7 @@ struct CheckpointPiece {
   bool alone = false;  // the file rank is the only member
 };
 
-// What one region has of a box: a product of index lists.
+// One region's part of a box: a product of index lists.
 struct CheckpointPart {
   std::vector<int> ranks;  // that take part with this region; the same for all of them
   int first_dim = 0;       // dimensions of the tensor before this one are fixed
@@ -55,8 +55,8 @@ struct CheckpointPart {
   std::array<int64_t, kMaxTensorDims> box_size{};  // of the box, elements
   int64_t elements = 0;
 
-  // Where the part begins in a local tensor of its region: positions along all dimensions of the
-  // tensor. From there on it is whole: `extent` positions along each dimension.
+  // The part's begin in a local tensor of its region: positions along all dimensions of the tensor.
+  // From there on it is whole: `extent` positions along each dimension.
   std::array<int64_t, kMaxTensorDims> local_begin{};
   int view = 0;  // of this rank's boxes, the one that the local tensor is
 };
@@ -117,7 +117,7 @@ class CheckpointPlan {
   int64_t box_bytes_max_ = 0;
   int64_t packed_bytes_max_ = 0;
   int messages_max_ = 0;
-  // What NextPiece looks at next: of the boxes that meet this rank's region.
+  // NextPiece looks next at this tensor, and at this one of the boxes that meet the rank's region.
   size_t tensor_ = 0;
   int64_t own_ = 0;
 };

@@ -10,8 +10,8 @@
 namespace sluice {
 namespace {
 
-// What was released before is taken over into a rank's own part where two things hold. It takes at
-// most kTakeOverMax looks, and comes to at most kTakeOverRanges ranges.
+// A rank's own part takes over earlier releases within two limits: kTakeOverMax looks, and
+// kTakeOverRanges ranges.
 constexpr int64_t kTakeOverMax = int64_t{1} << 16;
 constexpr size_t kTakeOverRanges = 64;
 
@@ -22,7 +22,7 @@ std::vector<MemberRange> AllRanges(const ReleasedPart& part) {
   return ranges;
 }
 
-// What both have released, of the same places.
+// The releases that both have; both have the same places.
 ReleasedPart Both(const ReleasedPart& a, const ReleasedPart& b) {
   ReleasedPart both;
   both.places = a.places;
@@ -157,7 +157,7 @@ Cursor ReleaseLog::cursor() const {
   cursor.layers.emplace_back();
   if (own_.places.count() > 0) cursor.layers[0].push_back(own_);
   const bool has_all = !needs_plan_ || PositionOf(own_.count) >= plan_->released().end();
-  // What was released before at places that no rank has now is nowhere else.
+  // Earlier releases at places that no rank has now stand nowhere else.
   if (has_all && plan_->covers_released()) return cursor;
   const std::vector<ReleasedLayer>& before = plan_->released_layers();
   cursor.layers.insert(cursor.layers.end(), before.begin(), before.end());

@@ -16,7 +16,7 @@
 
 namespace sluice {
 
-// What one rank, or after merging all ranks, have released.
+// The releases of one rank, or of all ranks after a merge.
 struct Cursor {
   // Which order the positions are of.
   int64_t items = 1;
@@ -38,8 +38,8 @@ struct Cursor {
   static absl::StatusOr<Cursor> Parse(absl::string_view text);
 };
 
-// What is released at all of the cursors that count it. The cursors are of one order; at least one.
-// Each part costs what it costs alone, however far the ranks are apart.
+// The positions released at all of the cursors that count them. The cursors are of one order; at
+// least one. Each part costs what it costs alone, however far the ranks are apart.
 absl::StatusOr<Cursor> MergeCursors(absl::Span<const Cursor> cursors);
 
 // The releases of one rank, as they happen. Thread: one.

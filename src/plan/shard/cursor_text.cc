@@ -1,7 +1,6 @@
 // Cursors as texts: "sluice-cursor-2 items 400 shuffle 0 seed 0 data 0 / 0 1 2 400 100 3 2".
 //
-// Where blocks of items are shuffled, "block 64" follows after the data. Older versions refuse
-// that.
+// A text of shuffled blocks has "block 64" after the data. Older versions refuse such a text.
 //
 // A layer begins with '/', its further parts with '|'. A part says how many sets of places there
 // are. Then come the first set's first place, step and end, and how many of its members are

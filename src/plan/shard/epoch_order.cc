@@ -24,7 +24,7 @@ uint64_t EpochOrder::KeyOf(int64_t epoch) const {
   return MixBits(seed_ ^ MixBits(static_cast<uint64_t>(epoch)));
 }
 
-// Where the short block comes, all after it begin earlier than whole blocks would.
+// Blocks behind the short one begin earlier than they would behind a whole one.
 EpochOrder::Spot EpochOrder::SpotOf(int64_t place, uint64_t key) const {
   const int64_t turn = place / block_items_;
   if (last_items_ == block_items_) return {turn, place % block_items_};

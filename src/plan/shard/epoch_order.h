@@ -14,8 +14,8 @@ namespace sluice {
 class EpochOrder {
  public:
   // `items` and `block_items` at least 1. A shuffled order is a permutation that `seed` and the
-  // epoch choose: of blocks of `block_items` neighbours, and of the items within each block. Of
-  // blocks of one, it is one of items. The last block may be shorter, and comes anywhere.
+  // epoch choose: of blocks of `block_items` neighbours, and of the items within each block. With
+  // blocks of one, the items are permuted. The last block may be shorter, and comes anywhere.
   EpochOrder(int64_t items, bool shuffle, uint64_t seed, int64_t block_items = 1);
 
   int64_t items() const { return items_; }

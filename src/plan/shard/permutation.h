@@ -8,7 +8,7 @@ namespace sluice {
 
 class Permutation {
  public:
-  // Of `values` values, at least 1.
+  // `values` is at least 1.
   explicit Permutation(int64_t values);
 
   int64_t values() const { return values_; }

@@ -50,7 +50,7 @@ absl::Span<const int> StreamPlan::Sharers(int64_t position) {
   return sharers_;
 }
 
-// Those that ask for equal places take turns. Where others share some of these places, no turn fits
+// Ranks that ask for equal places take turns. If others share some of these places, no turn fits
 // all, and a hash deals.
 int StreamPlan::MakerOf(int64_t position, absl::Span<const int> sharers) const {
   const uint64_t count = static_cast<uint64_t>(sharers.size());

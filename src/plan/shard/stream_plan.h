@@ -24,7 +24,7 @@ struct StreamPlanOptions {
   int64_t block_items = 1;  // see EpochOrder
   bool exchange = true;
   std::vector<PlaceSet> places;  // of each rank
-  // What was released before: it does not come again. As MergeCursors makes it.
+  // Earlier releases, as MergeCursors makes them: they do not come again.
   std::vector<ReleasedLayer> released;
 };
 
@@ -63,14 +63,14 @@ class StreamPlan {
   // Valid until the next call.
   absl::Span<const int> Sharers(int64_t position);
 
-  // Who of `sharers` reads an item of `object`. One rank for each object, so that no object is
-  // opened twice.
+  // The one of `sharers` that reads an item of `object`. One rank reads an object, so that no
+  // object is opened twice.
   static int ReaderOf(absl::Span<const int> sharers, int64_t object) {
     return sharers[static_cast<size_t>(object % static_cast<int64_t>(sharers.size()))];
   }
 
-  // Who of `sharers`, those of `position`, makes its item where any of them can: all make equal
-  // shares of what they share, and of each stretch of it.
+  // The one of `sharers`, those of `position`, that makes its item if any of them can. All make
+  // equal shares of the items that they share, and of each stretch.
   int MakerOf(int64_t position, absl::Span<const int> sharers) const;
 
   // The bucket of a piece. Ascends with position, then piece.
