@@ -1,7 +1,7 @@
 // The plans of every rank of a simulated job: the buckets of real plans, without their contents.
 //
-// Plans come from the planner that real jobs use. Ranks that are alike share one. Where a job says
-// that it looks the same from a rank as from another, ranks renamed, only the first is planned.
+// Plans come from the planner that real jobs use. Ranks that are alike share one. If a job says
+// that it looks the same from two ranks, ranks renamed, only the first is planned.
 #ifndef SLUICE_SRC_SIM_JOB_PLANS_H_
 #define SLUICE_SRC_SIM_JOB_PLANS_H_
 
@@ -31,7 +31,7 @@ struct RankBucket {
   bool unpacks = false;
   bool casts = false;           // an owner's result, before it is sent on
   bool tied_with_next = false;  // ids differ in nothing above the ranks
-  // Of who adds, as in a plan and a MoveShape.
+  // For a rank that adds, as in a plan and a MoveShape.
   bool own_lies : 1 = false;
   bool own_in_rows : 1 = false;
   bool sum_in_place : 1 = false;
@@ -40,7 +40,7 @@ struct RankBucket {
   int32_t per_sum = 1;
 };
 
-// Whom a channel's member exchanges bytes with; ranks, -1 for nobody.
+// The peers of a channel's member: ranks, -1 for nobody.
 struct RankChannel {
   int32_t parent = -1;
   int32_t owner = -1;
@@ -97,7 +97,7 @@ class JobPlans {
   static absl::StatusOr<JobPlans> Make(const Job& job, const Progress& progress = {});
 
   int ranks() const { return ranks_; }
-  // Of `rank`; ids and peers are to be turned.
+  // The plan of `rank`, whose ids and peers are to be turned.
   const RankPlan& plan(int rank) const { return plans_[static_cast<size_t>(rank % period_)]; }
   Turn turn(int rank) const { return {rank - rank % period_, ranks_}; }
   // Bytes that must have come to stay at `rank` in the end, from its layouts alone.
@@ -107,7 +107,7 @@ class JobPlans {
   // The knobs in force: the job's, or what automatic came to.
   int64_t bucket_bytes() const { return bucket_bytes_; }
   int max_in_flight() const { return max_in_flight_; }
-  // Of all ranks: buckets, each counted once.
+  // The buckets of all ranks, each counted once.
   int64_t buckets() const { return buckets_; }
 
  private:

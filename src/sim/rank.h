@@ -35,9 +35,9 @@ class Rank {
 
   // Hands the engine what it has room for.
   void Feed();
-  // What the engine commands next, or null. The bucket keeps its place until its end.
+  // The bucket that the engine commands next, or null. The bucket keeps its place until its end.
   LiveBucket* Next(int* slot);
-  // What is next in the move of the bucket in `slot`, of which nothing is pending.
+  // The next action in the move of the bucket in `slot`, of which nothing is pending.
   MoveAction NextAction(int slot);
   // The slot of the move after it in its channel, or MoveOrder::kNone.
   int After(int slot) const { return order_.After(static_cast<size_t>(slot)); }

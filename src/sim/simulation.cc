@@ -105,7 +105,7 @@ class Simulation {
   const Rank& rank(int rank) const { return ranks_[static_cast<size_t>(rank)]; }
 
  private:
-  // What only time is about.
+  // State that concerns time alone.
   struct Clock {
     TimePs copier_free = 0;
     TimePs since = 0;  // waits for `cause`

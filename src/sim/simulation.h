@@ -30,10 +30,10 @@ struct SimulationOptions {
   double start_skew = 0;
 };
 
-// What of a rank's time its next bucket waited for, after everything that could begin had begun.
+// The reason why a rank's next bucket waited, after everything that could begin had begun.
 enum class WaitCause : uint8_t { kNothing, kChannel, kBudget };
 inline constexpr int kWaitCauses = 3;
-// Where admitted buckets spend their time.
+// The waits and acts in which admitted buckets spend their time.
 enum class HeldCause : uint8_t {
   kCopyQueue,  // for earlier copies of the rank to end
   kCopy,
