@@ -33,16 +33,16 @@ struct Attendance {
   bool complete() const { return conflict.ok() && missing.empty(); }
 };
 
-// What `own` makes of all keys below MembersPrefix. Who came first is right about roles and sizes:
-// members that say otherwise and came later do not count, for they fail by themselves.
+// Reads all keys below MembersPrefix, as `own` sees them. The first to come is right about roles
+// and sizes: later members that say otherwise do not count, for they fail by themselves.
 Attendance TakeAttendance(const StoredMember& own,
                           absl::Span<const StoreEntries::value_type> entries);
 
-// Where a member is among all: roles in declared order, then ranks. -1: there is none, or sizes are
+// A member's place among all: roles in declared order, then ranks. -1: there is none, or sizes are
 // not known.
 int FabricRankIn(absl::Span<const RoleSize> roles, absl::string_view role, int rank);
 
-// Those that are present and those that are lost, in that order.
+// Present members, then lost ones.
 std::vector<WorldMember> WhoHasCome(const Attendance& attendance);
 
 // "server 1, server 3 and 12 more".

@@ -133,7 +133,7 @@ absl::StatusOr<std::string> MasterAddress(EnvironmentFunction environment) {
   return StoreAddress{std::string(WithoutBrackets(host)), *port + 1}.Text();
 }
 
-// Where the store is, and who serves it.
+// Finds the store's address and the member that serves the store.
 absl::Status FindStore(EnvironmentFunction environment, WorldOptions* options) {
   options->store = environment("SLUICE_WORLD");
   const bool is_explicit = !options->store.empty();
@@ -206,7 +206,7 @@ absl::Status FindRest(EnvironmentFunction environment, WorldOptions* options) {
     return Bad(absl::StrCat("SLUICE_WORLD_TIMEOUT is \"", timeout,
                             "\", but must be a duration, as \"90s\" or \"inf\""));
   }
-  // Who says how long to wait for others does not wait longer for the store.
+  // A limit for the wait for others bounds the wait for the store, too.
   options->store_timeout = std::min(options->store_timeout, options->timeout);
   return absl::OkStatus();
 }

@@ -14,7 +14,7 @@
 namespace sluice {
 namespace {
 
-// Of how many older epochs the lists and words stay, for members that are about to look at one.
+// So many older epochs keep their lists and words, for members that are about to look at one.
 constexpr int64_t kEpochsKept = 16;
 constexpr absl::string_view kEpochName = "epoch-";
 
@@ -46,7 +46,7 @@ Epoch Recognize(absl::string_view ids, const Roster& roster) {
   return epoch;
 }
 
-// What each role lacks.
+// Names what each role lacks.
 absl::StatusOr<std::vector<std::string>> Lacks(const Attendance& attendance,
                                                absl::Span<const RoleSize> at_least) {
   std::map<std::string, int> wanted;

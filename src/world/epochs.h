@@ -1,7 +1,7 @@
 // How members agree at the store who is in the next epoch of their world.
 //
 // Epochs have numbers, and each number one list of members, which the first one that asks writes
-// down. Whoever is not in the list waits for the next number. A list with a member that is gone is
+// down. A member outside the list waits for the next number. A list with a member that is gone is
 // passed over by all. Each member that begins an epoch says its number, so that whoever still waits
 // for an older one learns that the others went on.
 #ifndef SLUICE_SRC_WORLD_EPOCHS_H_
@@ -25,7 +25,7 @@
 
 namespace sluice {
 
-// What the meeting of an epoch is called, and the number in such a name; 0: the name is another's.
+// The name of an epoch's meeting, and the number in such a name; 0: the name is another's.
 std::string EpochName(int64_t number);
 int64_t EpochNumber(absl::string_view name);
 
@@ -50,8 +50,8 @@ class Epochs {
   // The epoch has failed, or is over: the next one counts.
   void Pass(const Epoch& epoch) { passed_ = epoch.number; }
 
-  // The epoch has begun on all members. Those that join find the next one. What is left at the
-  // store of epochs of long ago goes.
+  // The epoch has begun on all members. New members find the next one. Removes old epochs' keys
+  // from the store.
   void Begin(const Epoch& epoch);
 
   // Whether this member has yet to come to an epoch in whose list it is: the others wait for it.

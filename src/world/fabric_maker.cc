@@ -74,7 +74,7 @@ class LinkGather {
                      meeting_.member(static_cast<size_t>(rank)).Describe());
   }
 
-  // Whoever fails alone says farewell to those that wait for it.
+  // A member that fails alone says farewell to those that wait for it.
   absl::Status CheckFarewells(absl::Span<const int> missing) const {
     for (const int rank : missing) {
       if (!links_->HasLeft(rank)) continue;
@@ -125,7 +125,7 @@ constexpr int kGatherFabric = 0;
 constexpr int kMadeFabric = 1;
 constexpr int kInboxFabric = 2;
 
-// What each rank says in the gather.
+// A rank's record in the gather.
 struct Standing {
   uint64_t reach = 0;
   WireStatus<500> status;  // whether it can go on
@@ -247,8 +247,8 @@ class Maker {
     return NodesByReach(reach);
   }
 
-  // What carries control records within a node; null if all nodes have one rank. A rank without an
-  // inbox gets its records over the links.
+  // The carrier of control records within a node; null if all nodes have one rank. A rank without
+  // an inbox gets its records over the links.
   absl::StatusOr<std::shared_ptr<NearRecords>> MeetOnNode(absl::Span<const int> nodes) {
     if (static_cast<size_t>(*std::max_element(nodes.begin(), nodes.end())) + 1 == nodes.size()) {
       return nullptr;

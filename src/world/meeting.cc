@@ -30,8 +30,8 @@ std::string FailedWord(const StoredMember& who, const absl::Status& status) {
                       FieldBytes(FieldsOf(status), kErrorBytesMax));
 }
 
-// What a word says that ends a meeting: "failed 14 on server 3 (process 4711 on node7): why", and
-// the fields of that in a line of their own.
+// Reads the error in a word that ends a meeting: "failed 14 on server 3 (process 4711 on node7):
+// why", and the error's fields in a line of their own.
 absl::Status FailureIn(absl::string_view word) {
   const size_t line = std::min(word.rfind('\n'), word.size());
   const absl::string_view fields = word.substr(std::min(line + 1, word.size()));
@@ -88,8 +88,8 @@ absl::StatusOr<std::vector<Card>> Meeting::Exchange(const Card& own, const Deadl
   if (cards.ok()) return cards;
   const absl::StatusOr<std::string> word = Say(cards.status());
   if (!word.ok() || has_word_) return cards;
-  // Those that this member has given up waiting for may have come at the last moment. Else all
-  // that wait end with one error.
+  // Members that this one has given up waiting for may have come at the last moment. Else all that
+  // wait end with one error.
   if (*word == kAllHere) return Cards();
   return FailureIn(*word);
 }

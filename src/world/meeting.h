@@ -54,8 +54,8 @@ class Meeting {
   // Ends it with an error on all members that wait in it, unless all have come. False: all have.
   bool Fail(const absl::Status& status);
 
-  // What this member has left at the store. Others may need it until all are known to have the
-  // cards, or until this member leaves.
+  // This member's keys at the store. Others may need it until all are known to have the cards, or
+  // until this member leaves.
   std::vector<std::string> OwnKeys() const;
 
   const std::vector<StoredMember>& members() const { return members_; }

@@ -18,7 +18,7 @@ namespace sluice {
 // Links notice the end of a process too, but not while a child of the process holds its
 // connections. A rank that has done its part may end before the others. It says farewell to those
 // that it is connected to, so only such ranks are looked at: those one message away in a gather.
-// Whoever notices an end tells all others. Thread: the fabric's.
+// A rank that notices an end tells all others. Thread: the fabric's.
 class RankEnds {
  public:
   // `names` and `nodes` of all ranks. The gather that every fabric begins with is over.

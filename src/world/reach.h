@@ -20,7 +20,7 @@
 
 namespace sluice {
 
-// What others try. Travels as its bytes.
+// The targets that others try to reach. Travels as its bytes.
 struct ReachCard {
   ProcessName process;
   SharedSegmentName page;  // pid -1: there is none, so nobody shares a node with this member

@@ -34,7 +34,7 @@ struct Tries {
   int count = 0;
   std::vector<std::string> keys;  // that this member has left at the store
 
-  // What this member has left there is to go one day, and what others have that it is to clear.
+  // Keep remembers the meeting's keys of this member, and Clear removes them from the store.
   void Keep(const Meeting& meeting);
   void Clear(Store& store);
 };

@@ -12,7 +12,7 @@
 
 namespace sluice {
 
-// What a card says if its member has not looked for UCX: it helps little without such a device.
+// The word of a card whose member has not looked for UCX: UCX helps little without such a device.
 inline constexpr absl::string_view kNoRdmaDevice = "it has no RDMA device, and its wires are auto";
 
 struct Wires {

@@ -141,7 +141,7 @@ class JoinedWorld final : public World {
     return status->ok();
   }
 
-  // This member leaves, and has made no fabric. Whoever waits for it hears so.
+  // This member leaves, and has made no fabric. Members that wait for this one hear so.
   void TellWhoWaits() {
     if (!roster().Look(absl::ZeroDuration()).ok()) return;
     const std::string list = ListName(roster().attendance().present);
@@ -172,7 +172,7 @@ class JoinedWorld final : public World {
       }
       return Make(&meeting, name, limit, &tries, [&](NeedsStore needs_store) {
         absl::Status status = roster().Check(members, needs_store);
-        // Who has given its card is no member of an earlier world.
+        // A member that has given its card is not of an earlier world.
         const bool has_come = absl::IsAborted(status) && needs_store == NeedsStore::kNo;
         return has_come ? absl::UnavailableError(status.message()) : status;
       });

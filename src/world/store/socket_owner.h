@@ -18,7 +18,7 @@ namespace sluice {
 // connection that nobody has accepted for root's.
 absl::Status CheckPeerUser(int fd, absl::string_view peer);
 
-// Where this process takes connections over TCP, as far as the system tells.
+// The addresses at which this process takes connections over TCP, as far as the system tells.
 std::vector<SocketAddress> OwnListeners();
 
 }  // namespace sluice

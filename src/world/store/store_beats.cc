@@ -72,7 +72,7 @@ StoreEntries StoreBeats::Over(absl::string_view prefix, const StoreEntries& beat
     if (IsOverLocked(key, value, look)) over.emplace_back(key, value);
     kept.insert(seen_.extract(key));
   }
-  // What is left of them has gone.
+  // Beats that are left in `seen_` have gone from the store.
   auto at = seen_.lower_bound(below);
   while (at != seen_.end() && absl::StartsWith(at->first, below)) at = seen_.erase(at);
   seen_.merge(kept);
@@ -89,7 +89,7 @@ bool RemoveDeadKey(Store& store, absl::string_view beat_key, absl::string_view b
   const auto now = store.CompareSet(beat_key, beat, own);
   if (!now.ok()) return true;
   if (*now != own) return StoreBeat::Parse(*now).holder != dead.holder;
-  // Whoever changes the key meanwhile leaves it the dead holder's.
+  // A change of the key meanwhile leaves it the dead holder's.
   const absl::string_view key = beat_key.substr(kStoreBeatPrefix.size());
   for (int tries = 0; tries < kRemoveTries; ++tries) {
     const auto value = store.Get(key, absl::ZeroDuration());

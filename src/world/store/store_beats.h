@@ -25,7 +25,7 @@ struct StoreBeat {
   int64_t count = 0;
 
   std::string Text() const;
-  // Of anything that is no beat: a holder without a name, with the default lease.
+  // Makes a holder without a name, with the default lease, of a text that is no beat.
   static StoreBeat Parse(absl::string_view text);
 };
 

@@ -31,7 +31,7 @@ absl::Status CheckStoreHold(absl::string_view key, absl::string_view value, absl
 // how Abseil's installed library counts copies.
 absl::Status CopyForThread(const absl::Status& status);
 
-// What calls of a forked child get.
+// The error of calls in a forked child.
 absl::Status StoreForkedError();
 
 }  // namespace sluice

@@ -84,7 +84,7 @@ absl::Status SendAll(const StoreAddress& address, int fd, absl::string_view rest
                      int stop_fd) {
   while (!rest.empty()) {
     const SocketIo io = WriteSome(fd, rest);
-    // What the server said before it went away is read afterwards.
+    // The server's last words are read afterwards.
     if (io.ended) return absl::OkStatus();
     rest.remove_prefix(io.bytes);
     if (rest.empty()) break;

@@ -47,7 +47,7 @@ absl::StatusOr<std::string> MakeHello(const StoreSide& side) {
 
 bool HasToken(absl::string_view hello) { return hello[kTokenAt] != 0; }
 
-// Compares what `other` says with `side`. Of another version nothing but its number is read.
+// Compares what `other` says with `side`. Reads nothing but the number of another version.
 absl::Status CheckHello(const StoreSide& side, absl::string_view other, size_t bytes,
                         absl::string_view own_name, absl::string_view other_name) {
   if (!absl::StartsWith(other, kMagic) || other.size() <= kTokenAt) {

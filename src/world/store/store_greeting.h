@@ -20,7 +20,7 @@ inline constexpr uint8_t kStoreVersion = 1;
 // A server's name for itself: another one after each start.
 inline constexpr size_t kStoreInstanceBytes = 16;
 
-// What a side says of itself. Others than the real ones are for tests.
+// A side's words on itself. Values other than the real ones are for tests.
 struct StoreSide {
   std::string token;  // empty: none
   uint8_t version = kStoreVersion;

@@ -137,7 +137,7 @@ void StoreLink::Break(const absl::Status& why) {
   sent_ = 0;
   const std::lock_guard<std::mutex> lock(mutex_);
   if (fate_ != nullptr) fate_->End(why);
-  // What was carried out nobody knows.
+  // Nobody knows which calls were carried out.
   const absl::Status failed = lost_.ok() ? absl::UnavailableError(why.message()) : lost_;
   for (const auto& [id, call] : calls_) {
     call->status = CopyForThread(failed);

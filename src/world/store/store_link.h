@@ -88,8 +88,8 @@ class StoreLink {
   absl::Status TakeFrame(absl::string_view frame);
   void SendRequests(int64_t now_ns);
   void Break(const absl::Status& why);
-  // How long the server may be silent, and since when that counts. Who was content with rare words
-  // and now holds a key of a short lease gives the server that lease's time to speak.
+  // How long the server may be silent, and since when that counts. A link that begins to hold a key
+  // of a short lease gives the server that lease's time to speak.
   struct Silence {
     int64_t limit_ns = 0;
     int64_t since_ns = 0;

@@ -163,7 +163,7 @@ void StoreLink::SendRequests(int64_t now_ns) {
   const SocketIo io = WriteSome(connection_.socket.get(), absl::string_view(unsent_).substr(sent_));
   sent_ += io.bytes;
   if (!io.ended) return;
-  // What the server said last is worth more than that it is gone.
+  // The server's last words are worth more than the news that the server is gone.
   absl::Status status = ReadReplies();
   if (status.ok()) {
     status = absl::UnavailableError(

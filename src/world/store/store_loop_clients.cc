@@ -131,8 +131,8 @@ bool StoreLoop::Flush(uint64_t id, StoreClient* client) {
     queued_ -= io.bytes;
     client->wrote_ns = MonotonicNs();
   }
-  // What it still sends is read and dropped: with bytes unread, the system would take back the
-  // error that was sent to it.
+  // Further bytes of the client are read and dropped: with bytes unread, the system would take back
+  // the error that was sent to the client.
   const bool is_told = client->stage == StoreClient::Stage::kLeaving && client->outbox.empty();
   if (is_told && !client->shut) {
     client->shut = true;

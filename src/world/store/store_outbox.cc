@@ -6,7 +6,7 @@
 namespace sluice {
 namespace {
 
-// What has left is forgotten in steps of this, and an empty outbox keeps no more room than this.
+// Sent bytes are forgotten in steps of this, and an empty outbox keeps no more room than this.
 constexpr size_t kOutboxRoom = size_t{256} << 10;
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace {
 
 // So many changes are remembered by their keys.
 constexpr size_t kRememberedChanges = 4096;
-// What an entry of a list counts beside its bytes.
+// The cost of a list's entry beside its bytes.
 constexpr size_t kListEntryBytes = 16;
 
 int64_t SizeOf(absl::string_view key, absl::string_view value) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kLengthBytes = 4;
 constexpr size_t kMaxErrorBytes = 1024;
-// What has been taken is forgotten in steps of this, and an inbox keeps no more room than this.
+// Taken bytes are forgotten in steps of this, and an inbox keeps no more room than this.
 constexpr size_t kInboxRoom = size_t{256} << 10;
 
 template <class Number>

@@ -48,8 +48,8 @@ inline constexpr size_t kMaxReplyBytes = kMaxStoreListBytes + 256;
 struct StoreRequest {
   uint32_t id = 0;  // comes back in the reply; nobody waits for that of 0
   StoreCall call = StoreCall::kPing;
-  // Of Add: the delta. Of Get and Watch: how long to wait, of Hold: the lease; milliseconds. Of
-  // Release: the hold.
+  // Add has the delta here. Get and Watch have how long to wait, and Hold has the lease, in
+  // milliseconds. Release has the hold.
   int64_t number = 0;
   uint64_t version = 0;  // of Watch
   absl::string_view key;
@@ -72,18 +72,19 @@ std::string EncodeRequest(const StoreRequest& request);
 std::string EncodeReply(const StoreReply& reply);
 std::string EncodeError(const absl::Status& status);
 
-// Of frames one after the other: where the one begins and ends that has the byte `at`. At the end
-// of all frames both are that end.
+// The begin and end of the one of consecutive frames that has the byte `at`. At the end of all
+// frames both are that end.
 struct FrameSpan {
   size_t begin = 0;
   size_t end = 0;
 };
 FrameSpan FrameAt(absl::string_view frames, size_t at);
 
-// Of what follows the length. InvalidArgument: it is not such a frame, to the last byte.
+// Reads the bytes that follow the length. InvalidArgument: they are not such a frame, to the last
+// byte.
 absl::StatusOr<StoreRequest> ParseRequest(absl::string_view frame);
 absl::StatusOr<StoreReply> ParseReply(absl::string_view frame);
-// What a kError frame says. Whatever it is, this is an error whose text can be printed.
+// The error of a kError frame. Whatever the bytes are, the error's text can be printed.
 absl::Status ParseError(absl::string_view frame);
 
 // Takes a stream of bytes apart into frames.

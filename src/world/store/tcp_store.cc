@@ -43,7 +43,7 @@ class TcpLease : public StoreLease {
 
   ~TcpLease() override {
     if (link_->InChild()) {
-      // Whoever destroys the last one would wait for a thread that is not here.
+      // The end of the last one would wait for a thread that is not here.
       new std::shared_ptr<StoreLink>(link_);
       return;
     }
