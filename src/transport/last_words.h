@@ -10,10 +10,10 @@
 
 namespace sluice {
 
-// A rank that has failed ends, and cuts off operations with others. Whose failure it was is said
-// beside payload: by an alarm, by a link that breaks, by a process that is gone. Such words may
-// take another way than payload, and come later. So what names the rank that has ended waits this
-// long. Where payload alone is broken nobody says anything, and it is told then.
+// A rank that has failed ends, and cuts off operations with others. The failed rank is named beside
+// payload: by an alarm, by a link that breaks, by a process that is gone. Such words may take
+// another way than payload, and come later. So what names the rank that has ended waits this long.
+// If payload alone is broken nobody names a rank, and the error is told then.
 inline constexpr std::chrono::seconds kLastWordsTime{2};
 
 // Thread: one.

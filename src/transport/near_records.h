@@ -16,8 +16,8 @@ namespace sluice {
 class NearRecords {
  public:
   static constexpr int kKinds = 2;
-  // Of one record. All records of one kind that the other rank has not taken have as much room,
-  // and there are at most so many.
+  // The most bytes of one record. All records of one kind that the other rank has not taken have as
+  // much room, and there are at most so many.
   static constexpr size_t kMaxBytes = size_t{1} << 20;
   static constexpr size_t kMaxRecords = size_t{1} << 16;
 

@@ -19,7 +19,7 @@ class NearTransport : public Transport {
 
   // Whether Start, Poll or Part may still hand over operations that are outstanding.
   virtual bool may_hand_over() const = 0;
-  // What has been handed over since the last call, in order; gives no event any more.
+  // Gives the operations handed over since the last call, in order; they give no event any more.
   virtual void TakeHandedOver(std::vector<TransportOp>* ops) = 0;
 };
 

@@ -41,7 +41,7 @@ struct ProcessState {
   uint64_t start_ticks = 0;
 };
 
-// Of /proc/PID/stat. The name comes in parentheses, and may hold anything.
+// Reads /proc/PID/stat. The name comes in parentheses, and may hold anything.
 ProcessState ReadState(int directory, const char* path) {
   const SmallFile stat(directory, path);
   ProcessState result;

@@ -17,8 +17,8 @@ namespace sluice {
 // Thread: any; a stream that its consumer's thread closes asks as its session does.
 class RankProcesses {
  public:
-  // `names` and `nodes` of all ranks. Those are looked at whose node is that of `rank`, and that
-  // this process sees.
+  // `names` and `nodes` of all ranks. Looks at the ranks on the node of `rank` that this process
+  // sees.
   RankProcesses(int rank, absl::Span<const ProcessName> names, absl::Span<const int> nodes);
   RankProcesses(const RankProcesses&) = delete;
   RankProcesses& operator=(const RankProcesses&) = delete;
@@ -32,7 +32,8 @@ class RankProcesses {
   // Readable once a process has ended that has not been looked at since. If -1, there is no such
   // descriptor for all of them, and only Check finds out.
   int exit_fd() const { return unwatched_.empty() ? epoll_fd_.get() : -1; }
-  // What keeps this rank from noticing the end of others, or from being told of it; empty: nothing.
+  // Tells what keeps this rank from noticing the end of others, or from being told of the end;
+  // empty: nothing.
   std::string Limit() const;
   // As of the last Check that has looked, and as late.
   bool HasEnded(int rank) const;

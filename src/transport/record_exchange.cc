@@ -61,7 +61,7 @@ absl::Status RecordExchange::TakeBeginnings(std::vector<std::string>* records) {
   const auto ranks = static_cast<size_t>(fabric_->size());
   std::vector<Beginning> beginnings(ranks);
   std::memcpy(static_cast<void*>(beginnings.data()), all_.data(), all_.size());
-  // What ranks say may not even add up.
+  // The sum of what ranks say may overflow.
   const auto bytes_max = static_cast<uint64_t>(bytes_max_);
   uint64_t bytes = 0;
   for (const Beginning& each : beginnings) bytes += std::min(each.bytes, bytes_max + 1 - bytes);

@@ -131,7 +131,7 @@ absl::Status TreeGather::Take(int src, absl::Span<const std::byte> bytes) {
   Store(src, *message, &gather);
   HearState(&gather, src, TreeLife::kStarted);
   if (is_now) Advance();
-  // Whoever has begun the next gather needs nothing of this one.
+  // A rank that has begun the next gather needs nothing of this one.
   if (is_next && under_way_) HearState(&now_, src, TreeLife::kDone);
   return absl::OkStatus();
 }

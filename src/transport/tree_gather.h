@@ -34,10 +34,10 @@
 
 namespace sluice {
 
-// One rank's part in one gather after the other. Whoever owns it carries its messages, whole, once,
-// and from one rank to another in order. Records may have different lengths on the way; the
-// difference is an error at the end, on all ranks. Memory: at most the records of two gathers,
-// whatever comes. Thread: one.
+// One rank's part in one gather after the other. The owner carries its messages, whole, once, and
+// from one rank to another in order. Records may have different lengths on the way; the difference
+// is an error at the end, on all ranks. Memory: at most the records of two gathers, whatever comes.
+// Thread: one.
 class TreeGather {
  public:
   static constexpr int kRadix = 8;
@@ -96,7 +96,7 @@ class TreeGather {
  private:
   static constexpr size_t kHintsPerBeat = 4;
 
-  // What is known of a rank in one gather.
+  // A rank's state in one gather, as far as known.
   struct Rank {
     uint32_t offset = 0;  // of its record in Gather::bytes
     int16_t bytes = -1;   // of its record; -1: it is not here
@@ -108,8 +108,8 @@ class TreeGather {
   struct Gather {
     std::vector<Rank> ranks;  // none before something has come
     std::vector<std::byte> bytes;
-    // Where hints go: ranks a step before or after this one, and those that hints came from or
-    // went to besides.
+    // The targets of hints: ranks a step before or after this one, and those that hints came from
+    // or went to besides.
     std::vector<int> friends;
   };
   // A rank over all gathers.

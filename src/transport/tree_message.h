@@ -11,7 +11,7 @@
 
 namespace sluice {
 
-// What ranks tell each other of a rank.
+// A rank's state, as ranks tell each other.
 struct TreeLife {
   enum State : uint8_t {
     kUnknown,
@@ -37,12 +37,12 @@ struct TreeMessage {
   int first = 0;
   int count = 0;
   int record_bytes = 0;  // of each record, or kEachItsOwn
-  // Of a message that has been read: what lies behind its header, in the message's memory.
+  // The parts of a read message behind its header, in the message's memory.
   absl::Span<const std::byte> lengths = {};  // of records, if each has its own
   absl::Span<const std::byte> body = {};
 
   size_t RecordBytes(int index) const;
-  // Of a hint about all ranks: what it says of one.
+  // A hint's word on one rank; the hint is about all ranks.
   TreeLife LifeOf(int rank) const;
 };
 

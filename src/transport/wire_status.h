@@ -13,8 +13,8 @@
 
 namespace sluice {
 
-// Trivially copyable. What does not fit of the message is cut off. Its fields have what it leaves,
-// and a quarter at least.
+// Trivially copyable. The end of a long message is cut off. The fields have the bytes that the
+// message leaves, and a quarter at least.
 template <size_t kBytes>
 class WireStatus {
  public:

@@ -21,7 +21,7 @@ namespace {
 
 constexpr absl::Duration kTimeout = absl::Seconds(60);
 
-// What a rank tells the others, for them to try whether they can open its memory.
+// A rank's memory, which the others open on trial.
 struct Probe {
   std::array<char, 32> gpu = {};  // its PCI bus id, for messages
   cudaIpcMemHandle_t handle = {};

@@ -31,7 +31,7 @@ absl::Status NoRange(int result, const char* what) {
       absl::StrCat("cuMemGetAddressRange failed with CUresult ", result, ": ", what));
 }
 
-// What was freed and what lies there later have different handles, says CUDA.
+// CUDA gives freed memory and later memory at its place different handles.
 bool IsSame(const cudaIpcMemHandle_t& a, const cudaIpcMemHandle_t& b) {
   return std::memcmp(&a, &b, sizeof(a)) == 0;
 }
@@ -75,15 +75,15 @@ bool CudaIpcExporter::Offer(const std::byte* data) {
   return true;
 }
 
-// All of a block is open where a part of it is. Of the block that they lie in, handles do not tell.
-// It is the same one as long as a part is in use that was offered.
+// An open part keeps all of its block open. Handles do not name their block. The block is the same
+// one as long as an offered part is in use.
 bool CudaIpcExporter::MayLieInAnotherBlock(const CudaIpcMemory& memory) const {
   const uint64_t begin = memory.base / kBlockBytes * kBlockBytes;
   const uint64_t end = begin + kBlockBytes;
   if (memory.base + memory.bytes > end) return false;
   const auto first = offered_.lower_bound(begin);
   const auto last = offered_.lower_bound(end);
-  // Where a handle is of a whole block, what it is asked by may be gone, and the block is not.
+  // The handle of a whole block outlives the memory by which it is asked.
   return first != last && std::all_of(first, last, [this, &memory](const auto& other) {
            return !IsSame(other.second.handle, memory.handle) && IsFreed(other.second);
          });
@@ -96,7 +96,7 @@ bool CudaIpcExporter::IsFreed(const CudaIpcMemory& memory) const {
   return !now.ok() || !IsSame(now->handle, memory.handle);
 }
 
-// What was freed stays open, so others never have less of it.
+// Freed memory stays open, so others never have less of it.
 bool CudaIpcExporter::HasRoom() {
   if (is_full_ || offered_bytes_ <= room_bytes_) return !is_full_;
   const uint64_t freed = FreedBytes();

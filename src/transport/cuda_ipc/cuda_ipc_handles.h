@@ -19,11 +19,11 @@ namespace sluice {
 // The number of events that a rank has for others. They are numbered from 0.
 inline constexpr uint32_t kCudaIpcEventsMax = 1024;
 
-// Where memory lies: in which allocation, and where in it.
+// A place in memory: an allocation, and an offset in it.
 struct CudaIpcMemory {
-  // Of the allocation, or of a block that it shares with others: drivers put small allocations
-  // together. What was freed and what lies there later never have the same, unless both are of one
-  // block.
+  // Names the allocation, or a block that it shares with others: drivers put small allocations
+  // together. Freed memory and later memory at its place have different handles, unless both are of
+  // one block.
   cudaIpcMemHandle_t handle = {};
   uint64_t base = 0;   // where its owner has the allocation
   uint64_t bytes = 0;  // of the allocation
@@ -82,9 +82,9 @@ class CudaIpcExporter {
   uint64_t kept_end_ = 0;
 };
 
-// What this process has opened of others: each handle of memory and each event once. The queue's
-// GPU is current in Open. Memory stays open until CloseMemory, or the end: closing may wait for all
-// that the device does, so no run may do that.
+// Memory and events of others that this process has opened: each handle and each event once. The
+// queue's GPU is current in Open. Memory stays open until CloseMemory, or the end: closing may wait
+// for all that the device does, so no run may do that.
 class CudaIpcImports {
  public:
   CudaIpcImports(const CudaQueue& queue, int peers)
@@ -95,7 +95,7 @@ class CudaIpcImports {
   CudaIpcImports(const CudaIpcImports&) = delete;
   CudaIpcImports& operator=(const CudaIpcImports&) = delete;
 
-  // Where this process has the memory; for use in the queue.
+  // The memory's address in this process, for use in the queue.
   absl::StatusOr<const std::byte*> Open(int peer, const CudaIpcMemory& memory);
 
   // Closes all memory, once the queue has got past it: waits for that a few seconds at most, and

@@ -65,7 +65,7 @@ CudaIpcTransport::~CudaIpcTransport() {
 
 bool CudaIpcTransport::Part() {
   if (parting_ == Parting::kNot) parting_ = Parting::kOffers;
-  // What comes last is behind the answers that are still to come.
+  // Goodbyes come behind the answers that are still to come.
   static_cast<void>(PollMessages());
   if (parting_ == Parting::kOffers) {
     if (!offers_->Part() || !SayGoodbye().ok()) return false;

@@ -105,7 +105,7 @@ absl::Status CudaIpcTransport::Start(absl::Span<const TransportOp> ops) {
   answer_ops_.clear();
   for (const TransportOp& op : ops) Prepare(op);
   outstanding_ += static_cast<int>(ops.size());
-  // Where an answer goes must be known before the offer leaves.
+  // The place of an answer must be known before the offer leaves.
   absl::Status status = answers_->Start(answer_ops_);
   return status.ok() ? offers_->Start(offer_ops_) : status;
 }

@@ -52,7 +52,7 @@ absl::Status EnqueuePull(const CudaQueue& queue, int multiprocessors, const std:
 // Parting goes step by step. A sender cannot tell an offer that was dropped from one whose answer
 // is still to come, whose receiver may be copying out of the sender's memory. So first the offers
 // part. A rank that has none under way any more says goodbye to all others, behind its last answer
-// to each. What a rank has not answered before its goodbye it has never met.
+// to each. A rank has never met an offer that it has not answered before its goodbye.
 class CudaIpcTransport final : public Transport {
  public:
   // Collective over the fabric, with the same error on all ranks: FailedPrecondition unless all are
@@ -93,7 +93,7 @@ class CudaIpcTransport final : public Transport {
     cudaIpcEventHandle_t event = {};
     ShortStatus status;
   };
-  // What a goodbye has where an answer has its offer, and its cookie.
+  // A goodbye has these in place of an answer's offer, and of its cookie.
   static constexpr uint32_t kNoSlot = UINT32_MAX;
   static constexpr uint64_t kGoodbye = UINT64_MAX;
   // Answers find their offers by what is in them.
@@ -103,7 +103,7 @@ class CudaIpcTransport final : public Transport {
                              uint64_t cookie) {
     return {kind, peer, tag, reinterpret_cast<std::byte*>(record), sizeof(T), cookie};
   }
-  // What an operation needs while it is outstanding.
+  // The state of an outstanding operation.
   struct Slot {
     TransportOp op;
     absl::Status status;
@@ -117,12 +117,12 @@ class CudaIpcTransport final : public Transport {
     cudaEvent_t event = nullptr;  // null: not made yet
     cudaIpcEventHandle_t handle = {};
   };
-  // Where any answer of a peer may come in. One is under way for each send without an answer.
+  // Memory for any answer of a peer. One is under way for each send without an answer.
   struct Inbox {
     int peer = -1;
     Answer answer;
   };
-  // What messages are written into and read from.
+  // Memory that messages are written into and read from.
   struct Messages {
     std::vector<Slot> slots;
     std::vector<Inbox> inboxes;

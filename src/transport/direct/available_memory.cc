@@ -27,7 +27,7 @@ uint64_t AvailableInSystem() {
   return kUnknown;
 }
 
-// What the group holds of files, which goes where memory is needed.
+// The group's cached files, which go when memory is needed.
 uint64_t CachedInGroup() {
   std::ifstream file("/sys/fs/cgroup/memory.stat");
   std::string name;

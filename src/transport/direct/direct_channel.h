@@ -67,7 +67,7 @@ class DirectQueue {
   alignas(64) std::array<DirectMessage, kCapacity> messages_;
 };
 
-// Who copies which piece: both ends take the next one that nobody has, one after another. Lies in
+// Deals out pieces to copy: both ends take the next one that nobody has, one after another. Lies in
 // the receiver's shared memory, zero at first.
 class DirectClaims {
  public:

@@ -21,7 +21,7 @@ bool CostsMore(const DirectPlace& remote, const DirectPlace& other);
 
 // Copies bytes [begin, end) from the peer's memory to this process's, or back. The copy goes
 // through a mapping where there is one, by `stores` (not kAuto), and otherwise by the kernel.
-// Returns 0, or as in process_memory.h. What is copied comes before all that this thread stores
+// Returns 0, or as in process_memory.h. Copied bytes come before all that this thread stores
 // afterwards.
 int CopyFromPeer(const DirectPeer& peer, const DirectPlace& from, std::byte* to,
                  const DirectRows& to_rows, uint64_t begin, uint64_t end, WriteHint stores);

@@ -112,7 +112,7 @@ void DirectTransport::EndFold(Number number, absl::Status status) {
       ++fold.left;
       TellPart(part, kind);
     } else {
-      // What its fold points to goes with the fold's event.
+      // Memory that the fold points to goes with the fold's event.
       At(part).fold = kNone;
       At(part).op.fold = nullptr;
     }

@@ -16,8 +16,8 @@
 
 namespace sluice {
 
-// What becomes of a fold's piece: 0, or an error number as in process_memory.h and the number of
-// the contribution that could not be read.
+// The outcome of a fold's piece: 0, or an error number as in process_memory.h and the number of the
+// contribution that could not be read.
 struct DirectFoldResult {
   int error = 0;
   size_t contribution = 0;
@@ -35,7 +35,7 @@ class DirectFolder {
   void AddPeers(const DirectPeer& peer, const DirectPlace& place);
 
   // Writes what bytes [begin, end) come to; both lie between elements, as do the ends of all rows.
-  // `stores` is not kAuto. What is written comes before all that this thread stores afterwards.
+  // `stores` is not kAuto. Written bytes come before all that this thread stores afterwards.
   DirectFoldResult Run(const Fold& fold, std::byte* to, const DirectRows& to_rows, uint64_t begin,
                        uint64_t end, WriteHint stores);
 

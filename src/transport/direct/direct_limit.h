@@ -25,7 +25,7 @@ int32_t YamaScope();
 
 // One sentence or two, without a period at the end.
 std::string DescribeLimit(const DirectLimit& limit);
-// What may be done about it: its last sentence.
+// The last sentence of the description: a remedy.
 absl::string_view RemedyOf(const DirectLimit& limit);
 
 }  // namespace sluice

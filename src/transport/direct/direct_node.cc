@@ -25,7 +25,7 @@ namespace {
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
-// What each rank says of itself.
+// A rank's words on itself.
 struct Hello {
   SharedSegmentName control;
   ProcessName process;
@@ -154,7 +154,7 @@ absl::StatusOr<DirectNode> DirectNode::Connect(int rank, absl::Span<const int> n
     if (i == own_place) continue;
     DirectPeer& peer = node.peers_[static_cast<size_t>(node.PeerOf(ranks[i]))];
     peer.writes_here_ = (*probes)[1 + i] == own.probe;
-    // Where the peer has noticed nothing, its words went to another process.
+    // If the peer has noticed nothing, its words went to another process.
     if (!peer.writes_here_ && limit.rank < 0) limit = node.LimitOf(peer, EIO);
   }
   const auto limits = Exchange(exchange, absl::OkStatus(), limit);
@@ -254,7 +254,8 @@ absl::StatusOr<std::shared_ptr<std::byte>> DirectNode::Share(size_t bytes,
   return user;
 }
 
-// What the ranks of the node take together. Without this the system ends a process.
+// Checks the memory that the node's ranks take together: too much would make the system end a
+// process.
 absl::Status DirectNode::CheckAvailable(absl::Span<const ShareRecord> records) const {
   uint64_t wanted = records[static_cast<size_t>(rank_)].name.bytes;
   uint64_t available = records[static_cast<size_t>(rank_)].available;

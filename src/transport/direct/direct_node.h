@@ -43,7 +43,8 @@ class DirectPeer {
   bool writes_here() const { return writes_here_; }
   // Whether the peer can write to a place of this process's own, in the same ways.
   bool CanWriteHere(const DirectPlace& own) const { return own.segment > 0 || writes_here_; }
-  // Where this process sees a place of the peer's; null: only the kernel can copy there.
+  // The address at which this process sees a place of the peer's; null: only the kernel can copy
+  // there.
   std::byte* Reach(const DirectPlace& place) const;
   // True once the process has ended. Asks the kernel.
   bool HasEnded() const { return process_.HasEnded(); }
@@ -95,8 +96,8 @@ class DirectNode {
   // The index of a rank of this node among the peers; -1 for any other rank.
   int PeerOf(int rank) const { return peer_of_rank_[static_cast<size_t>(rank)]; }
 
-  // The first one of the job, equal on all ranks. Where there is one, some ranks reach no memory of
-  // some others but what these share.
+  // The first one of the job, equal on all ranks. With a limit, some ranks reach no memory of some
+  // others but what these share.
   const DirectLimit& limit() const { return limit_; }
   bool is_limited() const { return limit_.rank >= 0; }
   // Whether the kernel lets this rank read all memory of all peers.
@@ -109,7 +110,7 @@ class DirectNode {
   // bytes. Ranks may ask for different lengths. The memory may outlive this object. When it is
   // gone, the peers unmap it with the next call.
   absl::StatusOr<std::shared_ptr<std::byte>> Share(size_t bytes, DirectExchange exchange);
-  // What a peer needs to know to find `data`, with which `rows` begin.
+  // Tells a peer where to find `data`, with which `rows` begin.
   DirectPlace PlaceOf(const std::byte* data, const DirectRows& rows) const;
 
  private:
@@ -124,7 +125,7 @@ class DirectNode {
                    DirectLimit* limit) const;
   DirectLimit LimitOf(const DirectPeer& peer, int error) const;
 
-  // What this rank tells the others in Share.
+  // A rank's words to the others in Share.
   struct ShareRecord;
   absl::Status CheckAvailable(absl::Span<const ShareRecord> records) const;
   // Forgets what nobody uses any more, as far as it fits into one record.
@@ -137,7 +138,7 @@ class DirectNode {
   std::vector<DirectPeer> peers_;
   std::shared_ptr<SharedSegment> control_;
   DirectClaims* claims_ = nullptr;
-  // What this rank shares: number n at n - 1.
+  // Memory that this rank shares: number n at n - 1.
   struct Shared {
     std::shared_ptr<SharedSegment> segment;  // null: unused
     std::weak_ptr<std::byte> user;

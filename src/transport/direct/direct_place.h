@@ -29,7 +29,7 @@ struct DirectRows {
     return extent;
   }
 
-  // Where byte number `at` lies, counted from the first one's place, and how many follow it there.
+  // The offset of byte number `at` from the first one's place, and how many lie there in a stretch.
   uint64_t OffsetOf(uint64_t at) const {
     return row_bytes == 0 ? at : at / row_bytes * stride_bytes + at % row_bytes;
   }
@@ -38,8 +38,8 @@ struct DirectRows {
   }
 };
 
-// The first byte: at an address of the owner's. Where `segment` is not 0, it is at an offset in the
-// memory number `segment` that the owner shares.
+// The first byte: at an address of the owner's. If `segment` is not 0, `address` is an offset in
+// the memory number `segment` that the owner shares.
 struct DirectPlace {
   uint64_t address = 0;
   uint32_t segment = 0;

@@ -17,7 +17,7 @@ namespace {
 
 // Copied by one Poll, so that its caller can do something else now and then.
 constexpr int64_t kBytesPerPoll = 4 << 20;
-// What there is room for at first beside this rank's operations: offers from peers that wait.
+// Room at first, beside this rank's operations, for offers from peers that wait.
 constexpr size_t kOffersAtFirst = 256;
 
 // Whether another rank may have a word to say about it, as LastWords has it. A rank that has failed
@@ -276,7 +276,7 @@ void DirectTransport::LookForEndedPeers() {
     uint8_t& has_ended = has_ended_[static_cast<size_t>(peer)];
     if (has_ended != 0 || !PeerAt(peer).HasEnded()) continue;
     has_ended = 1;
-    // What it has said, and copied, before it ended counts.
+    // Words and copies of the peer before its end count.
     Hear();
     Copy(kBytesPerPoll);
     Fail(peer);
@@ -294,7 +294,7 @@ void DirectTransport::Fail(int peer) {
     Operation& operation = operations_[i];
     if (operation.peer != peer) continue;
     if (operation.is_part) {
-      // Of a fold that has failed, and nobody is there to be told.
+      // The part's fold has failed, and nobody is there to be told.
       EndPart(static_cast<Number>(i));
     } else if (operation.state == State::kWaiting || operation.state == State::kCopying) {
       End(static_cast<Number>(i), PeerEndedError(operation));

@@ -30,10 +30,9 @@ namespace sluice {
 // the end whose own rows are short copies for less than the end that would have to look them up.
 // The latter leaves the claims of a copy to the former, until it has polled in vain for a while.
 //
-// Where the kernel does not copy between two processes, memory that one of them shares is copied by
-// the other one. The receiver, which knows both places, says who copies: it alone, the sender
-// alone, both, or neither. What neither can copy is handed over to messages, by both. Then nothing
-// folds.
+// If the kernel does not copy between two processes, each of them copies memory that the other one
+// shares. The receiver, which knows both places, says who copies: it alone, the sender alone, both,
+// or neither. Bytes that neither can copy are handed over to messages, by both. Then nothing folds.
 //
 // To take back its receives (Withdraw), a transport closes the claims of those under way and copies
 // the rest alone. It waits for a piece that the sender has claimed already, and for all that only
@@ -42,23 +41,23 @@ namespace sluice {
 // A fold is carried out by its receiver alone, once it has met all of its sends. It reads each
 // where it lies, and piece by piece into memory of its own what only the kernel reaches. It writes
 // the result where it belongs. When a fold fails, or is taken back, the sends that it has met fail
-// with Unavailable. They fail with DataLoss where their own length is the reason. Those that the
+// with Unavailable. They fail with DataLoss where their own length is the reason. Sends that the
 // fold has not met fail when they come, unless Withdraw comes first. They count as outstanding
 // until then.
 //
-// Who parts says so to each peer, in shared memory, as soon as it meets none of its sends any more.
-// Then what the peer has offered, and is still to offer, comes to nothing. A transport that is
-// destroyed parts.
+// A transport that parts says so to each peer, in shared memory, as soon as it meets none of the
+// peer's sends any more. Then what the peer has offered, and is still to offer, comes to nothing. A
+// transport that is destroyed parts.
 //
-// Numbers that another process has written are looked at before they are used. What makes no sense
-// ends the transport: who writes such words may write anywhere.
+// Numbers that another process has written are looked at before they are used. Words that make no
+// sense end the transport: their writer may write anywhere.
 //
 // Words wait in memory of the rank that writes them while the queue to the other rank is full. The
 // other rank takes all words there are whenever it polls, so no word waits for another's receive.
 class DirectTransport final : public NearTransport {
  public:
-  // Operations must be with ranks of the node. Where the node is limited, what is handed over has
-  // to be taken after each call.
+  // Operations must be with ranks of the node. On a limited node, operations that are handed over
+  // have to be taken after each call.
   explicit DirectTransport(DirectNode node);
   ~DirectTransport() override;
 
@@ -104,8 +103,7 @@ class DirectTransport final : public NearTransport {
     bool by_message = false;    // of a receive: to be handed over when its word has left
     uint64_t piece_bytes = 0;
     uint64_t pieces = 0;  // all of them
-    // Of a receive: the pieces that only this end copies, and how many these are after claims were
-    // closed.
+    // A receive's pieces that only this end copies, and their number after claims were closed.
     uint64_t next_piece = 0;
     uint64_t end_piece = 0;
     uint64_t own_pieces = 0;
@@ -135,7 +133,7 @@ class DirectTransport final : public NearTransport {
   void Tell(int peer, const DirectMessage& message) { TellOrKeep(peer, {message, kNone}); }
   // The last word about a receive, which then ends with `status`.
   void TellAndEnd(Number receive, const DirectMessage& message, absl::Status status);
-  // What waited for its last word to leave.
+  // Ends an operation that waited for its last word to leave.
   void EndTold(Number number);
   // False if it has to wait.
   bool TellOrKeep(int peer, const Unsaid& word);
@@ -148,7 +146,7 @@ class DirectTransport final : public NearTransport {
   void Refuse(int peer, const char* what);
   void TakeOffer(int peer, const DirectMessage& offer);
 
-  // Who copies what has met (direct_meet.cc).
+  // The choice of who copies, once operations have met (direct_meet.cc).
   void Meet(Number receive, const DirectMessage& offer);
   void BeginReceive(Number receive, const DirectMessage& offer);
   bool BeginClaims(Number receive);
@@ -172,7 +170,7 @@ class DirectTransport final : public NearTransport {
   void MeetPart(Number number, const DirectMessage& offer);
   void BeginFold(Number number);
   int FoldPiece(const Operation& fold, uint64_t begin, uint64_t end);
-  // What was wrong with a part, when all pieces have been folded that could be.
+  // The error of a part, when all pieces have been folded that could be.
   absl::Status PartError(const Operation& fold);
   // Tells all sends that the fold has met what has become of it. Ends the fold when they have been
   // told. Parts that have not met their sends are on their own from now on. The first call counts.

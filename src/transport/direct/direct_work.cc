@@ -69,8 +69,8 @@ int DirectTransport::CopyPiece(const Operation& operation, uint64_t piece) {
   return CopyToPeer(peer, op.data, rows, operation.theirs, begin, end, op.stores);
 }
 
-// Of the pieces that only this end copies, the others hear when all are done: until then it counts
-// what had been claimed.
+// Pieces that only this end copies count as finished when all of them are done. Until then only
+// claimed pieces count.
 void DirectTransport::EndPiece(Operation* operation, int error) {
   const bool is_own = operation->own_pieces > 0 || operation->claims == nullptr;
   if (error != 0) operation->error = error;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kLine = 64;
 
-// Of each ring few pages are used, and of most rings none.
+// Rings use few of their pages, and most rings none.
 void UseSmallPages(const SharedSegment& segment) {
   static_cast<void>(madvise(segment.data(), segment.bytes(), MADV_NOHUGEPAGE));
 }

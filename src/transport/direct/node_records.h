@@ -21,8 +21,8 @@ namespace sluice {
 
 // Each rank shares a segment, its inbox, which has a ring for each rank of the node, and a bell for
 // each ring. A sender writes into its ring, and then rings its bell. So a rank to which nothing has
-// come looks at one word for 64 senders. What finds no room in the ring waits in memory of its
-// sender.
+// come looks at one word for 64 senders. A record that finds no room in the ring waits in memory of
+// its sender.
 //
 // Numbers that another process has written are looked at before they are used.
 class NodeRecords final : public NearRecords {
@@ -53,7 +53,7 @@ class NodeRecords final : public NearRecords {
   };
   static_assert(sizeof(Head) == RecordRing::kUnit);
 
-  // Of one rank and kind.
+  // The records of one rank and kind.
   struct Count {
     uint32_t sent = 0;
     std::deque<uint32_t> untaken;  // bytes of records that were sent and not taken

@@ -9,7 +9,8 @@
 namespace sluice {
 namespace {
 
-// Of one call. The kernel takes up to 1024, and keeps a few of them without allocating.
+// Most stretches of one call. The kernel takes up to 1024, and keeps a few of them without
+// allocating.
 constexpr size_t kStretchesMax = 512;
 
 using Call = ssize_t (*)(pid_t, const iovec*, unsigned long,  // NOLINT(google-runtime-int)

@@ -13,9 +13,9 @@
 
 namespace sluice {
 
-// Lies in shared memory, zero at first. What is written and read has a multiple of kUnit bytes.
-// `head` and `tail` are the caller's own count of what it has read or written: the other process
-// may spoil what is in the ring, but not that.
+// Lies in shared memory, zero at first. Writes and reads have a multiple of kUnit bytes. `head` and
+// `tail` are the caller's own count of what it has read or written: the other process may spoil
+// what is in the ring, but not that.
 class RecordRing {
  public:
   static constexpr uint64_t kBytes = 16384;

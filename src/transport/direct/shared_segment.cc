@@ -1,5 +1,5 @@
-// Segments are memfds. Whoever may trace a process may open its descriptors. When the last process
-// that has one is killed nothing is left behind.
+// Segments are memfds. A process that may trace another one may open its descriptors. When the last
+// process that has one is killed nothing is left behind.
 #include "transport/direct/shared_segment.h"
 
 #include <fcntl.h>
@@ -58,7 +58,7 @@ absl::StatusOr<std::shared_ptr<SharedSegment>> SharedSegment::Create(size_t byte
   struct stat info = {};
   if (fchmod(fd, S_IRUSR | S_IWUSR) != 0) return failed("fchmod");
   if (ftruncate(fd, static_cast<off_t>(bytes)) != 0) return failed("ftruncate");
-  // Whoever touches pages that another process has cut off dies of it.
+  // A process dies if it touches pages that another one has cut off.
   if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
     return failed("seals");
   if (fstat(fd, &info) != 0) return failed("fstat");
@@ -102,7 +102,7 @@ absl::StatusOr<std::shared_ptr<SharedSegment>> SharedSegment::Map(int fd,
                                                                   const SharedSegmentName& name) {
   void* const data = mmap(nullptr, name.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (data == MAP_FAILED) return absl::ResourceExhaustedError("mmap");
-  // Where the system allows it for shared memory: copies then take fewer page faults.
+  // Copies take fewer page faults with huge pages, if the system allows these for shared memory.
   static_cast<void>(madvise(data, name.bytes, MADV_HUGEPAGE));
   return std::shared_ptr<SharedSegment>(new SharedSegment(static_cast<std::byte*>(data), name));
 }

@@ -40,7 +40,7 @@ class LoopbackControl {
   absl::Status Post(int src, int dst, absl::Span<const std::byte> record);
   bool TakePost(int rank, int* src, Record* record);
 
-  // Those of every rank's transport number `index`.
+  // The messages of every rank's transport number `index`.
   std::shared_ptr<LoopbackMessages> Messages(size_t index);
 
  private:

@@ -12,7 +12,7 @@
 namespace sluice {
 namespace {
 
-// Where byte `at` of an operation lies, and how many lie there in one stretch.
+// The address of byte `at` of an operation, and how many bytes lie there in one stretch.
 std::byte* AddressOf(const TransportOp& op, size_t at) {
   if (op.row_bytes == 0) return op.data + at;
   return op.data + at / op.row_bytes * op.stride_bytes + at % op.row_bytes;

@@ -68,7 +68,7 @@ class LoopbackMessages {
   void StartSend(int rank, int index);
   void StartReceive(int rank, int index);
   void PartFromAll(int rank);
-  // Those of `src` to `dst` that nobody has met.
+  // Ends the sends of `src` to `dst` that nobody has met.
   void EndSends(int src, int dst);
 
   const LoopbackSends sends_;

@@ -28,8 +28,8 @@ static_assert(kMpiChannelTagBase + kMaxTransportTag < kMpiTagsPerLength);
 
 // Owns a duplicate of a communicator; its errors are returned. Shared by all that use it. The last
 // of them retires it (mpi_retired.h): it is freed once all ranks have done so, and nothing is under
-// way on it any more. For that all sends on it are synchronous. Thread: one. Where MPI takes calls
-// of one thread alone, the destructor checks that it is the one that made this.
+// way on it any more. For that all sends on it are synchronous. Thread: one. If MPI takes calls of
+// one thread alone, the destructor checks that this thread made the object.
 class MpiCommunicator {
  public:
   // Collective over `comm`. DeadlineExceeded if the ranks do not come together in time; what

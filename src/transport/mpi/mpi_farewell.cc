@@ -11,7 +11,7 @@
 namespace sluice {
 namespace {
 
-// Of one Poll, so that it returns now and then.
+// Most steps of one Poll, so that Poll returns now and then.
 constexpr int kStepsPerPoll = 64;
 
 bool HasEnded(MPI_Request* request) {
@@ -55,7 +55,7 @@ void MpiFarewell::Say(int peer) {
   list.erase(std::unique(list.begin(), list.end()), list.end());
   MPI_Request& request = messages_->sends[static_cast<size_t>(peer)];
   if (processes_ != nullptr && processes_->IsGone(peer)) return;  // as in MpiTransport::Post
-  // Who cannot be told finds out by this rank's silence.
+  // A rank that cannot be told finds out by this rank's silence.
   if (MPI_Issend(list.data(), static_cast<int>(list.size()), MPI_INT, peer, kMpiFarewellTag,
                  comm_->get(), &request) != MPI_SUCCESS) {
     request = MPI_REQUEST_NULL;
@@ -78,7 +78,7 @@ bool MpiFarewell::Poll() {
   return over;
 }
 
-// What a rank that has ended had begun to send does not come whole.
+// A message that an ended rank had begun to send does not come whole.
 void MpiFarewell::ForgetEnded() {
   if (hears_ >= 0 && IsEnded(hears_) && !HasEnded(&messages_->receive)) {
     // MPI goes on to own these.

@@ -47,7 +47,7 @@ class MpiFarewell {
   bool Poll();
 
  private:
-  // What MPI reads and writes.
+  // Memory that MPI reads and writes.
   struct Messages {
     std::vector<std::vector<int>> lists;  // to each rank: tags of this rank's sends, each once
     std::vector<MPI_Request> sends;       // of these, by rank

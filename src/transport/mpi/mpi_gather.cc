@@ -13,7 +13,7 @@
 namespace sluice {
 namespace {
 
-// Of one rank's part in a gather, in one call. Others may bring as many again meanwhile.
+// Most turns of a rank's part in a gather, in one call. Others may bring as many again meanwhile.
 constexpr int kMaxTurns = 64;
 
 size_t MaxMessageBytes(int size) {
@@ -177,7 +177,7 @@ absl::StatusOr<bool> MpiGather::Test() {
   return true;
 }
 
-// What follows from a message that is over.
+// Notes that a message is over.
 absl::Status MpiGather::End(const Message& message, int code, const MPI_Status* status) {
   if (!message.is_receive) {
     sends_[static_cast<size_t>(message.peer)] = 0;

@@ -41,7 +41,7 @@ class MpiGather {
     bool is_needed;  // a send that this rank's gather waits for
     std::vector<std::byte> bytes;
   };
-  // What MPI reads and writes, one entry per message under way.
+  // Memory that MPI reads and writes, one entry per message under way.
   struct Messages {
     std::vector<MPI_Request> requests;
     std::vector<Message> list;
@@ -57,7 +57,7 @@ class MpiGather {
   absl::Status Begin(Message message);
   absl::Status End(const Message& message, int code, const MPI_Status* status);
   ErrorText Describe(const Message& message) const;
-  // Those that have not taken what this rank's gather waits for.
+  // The ranks that have not taken what this rank's gather waits for.
   std::vector<int> Takers() const;
 
   const std::shared_ptr<MpiCommunicator> comm_;

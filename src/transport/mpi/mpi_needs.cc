@@ -33,9 +33,9 @@ bool SetBeforeMpiReadsIt() {
 }
 const bool kInTime = SetBeforeMpiReadsIt();
 
-// What MPI found in the environment. MPI's own interface for such values (MPI_T) is no way to ask.
-// Its initialization lowers the thread level that MPI gives the program, and with it MPI's locks
-// (https://github.com/open-mpi/ompi/pull/14164).
+// The limit that MPI found in the environment. MPI's own interface for such values (MPI_T) is no
+// way to ask. Its initialization lowers the thread level that MPI gives the program, and with it
+// MPI's locks (https://github.com/open-mpi/ompi/pull/14164).
 int Limit() {
   const char* const text = std::getenv(kName);
   int limit = kDefault;

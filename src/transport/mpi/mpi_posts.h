@@ -38,7 +38,7 @@ class MpiPosts {
 
  private:
   using Record = std::vector<std::byte>;
-  // What MPI reads and writes.
+  // Memory that MPI reads and writes.
   struct Messages {
     std::array<std::byte, Fabric::kMaxPostBytes> received;
     MPI_Request receive = MPI_REQUEST_NULL;

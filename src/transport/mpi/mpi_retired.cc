@@ -124,8 +124,8 @@ class Retired {
   bool failed_ = false;
 };
 
-// Those of this rank. Whoever polls carries on with all of them, so that communicators of a session
-// that has ended are freed while the next one lives.
+// This rank's retired communicators. Each poll carries on with all of them, so that communicators
+// of a session that has ended are freed while the next one lives.
 struct AllRetired {
   std::mutex mutex;
   std::list<Retired> list;

@@ -2,9 +2,8 @@
 //
 // MPI may give the number of a communicator to the next one as soon as it is freed. The next one
 // then gets what comes late for the old one. This may be bytes of the old one, or a message of a
-// rank that is not even among the ranks of the next one. What one rank knows of its own operations
-// does not tell it what the others have sent. So a communicator is retired first. Each rank that
-// has retired it
+// rank that is not even among the ranks of the next one. A rank's own operations do not tell what
+// the others have sent. So a communicator is retired first. Each rank that has retired it
 // * takes what still comes and throws it away, so that the sends of the others end;
 // * says so once its own operations have ended, by empty messages of a dissemination barrier;
 // * frees it when all ranks have said so.

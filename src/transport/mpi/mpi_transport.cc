@@ -134,8 +134,8 @@ int MpiTransport::TagOf(size_t slot) const {
 int64_t MpiTransport::UnmetBytes(const TransportOp& op) {
   // Open MPI's TCP sends so much; its shared memory, UCX and MPICH less.
   constexpr size_t kMost = size_t{64} << 10;
-  // MPI keeps a record of each message, and of its shared memory a rank has 512 fragments. Of them,
-  // half are for what it sends, half for the acknowledgements of what others send. Knocks are not
+  // MPI keeps a record of each message, and of its shared memory a rank has 512 fragments. Half of
+  // them are for the rank's sends, half for the acknowledgements of others' sends. Knocks are not
   // counted: where many channels have one each, mpi_needs.h has more fragments made.
   constexpr size_t kLeast = size_t{16} << 10;
   static_assert(kUnmetBytesMax / kLeast == 256);
@@ -209,7 +209,7 @@ bool MpiTransport::Part() {
 }
 
 void MpiTransport::GiveUpEnded() {
-  // What an ended rank had written before is taken in by polls.
+  // Polls take in what an ended rank had written before.
   constexpr int kPollsForLastWords = 16;
   if (++polls_since_parting_ < kPollsForLastWords) return;
   for (size_t slot = 0; slot < static_cast<size_t>(active_); ++slot) {

@@ -58,7 +58,7 @@ class MpiTransport final : public Transport {
   int outstanding() const override { return active_ + ended_; }
 
  private:
-  // Of the 8 MiB that a rank may hold beside its budgets, half, dealt out to those that may send.
+  // Half of the 8 MiB that a rank may hold beside its budgets, dealt out to those that may send.
   static constexpr int64_t kUnmetBytesMax = int64_t{4} << 20;
   // One message of each may always be there.
   static int64_t UnmetBytesMax(int ranks) {
@@ -66,7 +66,7 @@ class MpiTransport final : public Transport {
                                kUnmetBytesMax / 8);
   }
 
-  // Where an active operation stands.
+  // The state of an active operation.
   enum class Phase : uint8_t {
     kWaiting,   // of a send: there is no room for its message, and nothing is under way
     kWhole,     // its message is under way; a receive may meet a knock as well
@@ -113,7 +113,7 @@ class MpiTransport final : public Transport {
   bool HasRoom(const TransportOp& op, Phase phase);
   void EndOne(size_t slot, absl::Status status);
   int TagOf(size_t slot) const;
-  // What a message may take up before its receive has been started, at most.
+  // The most bytes that a message may take up before its receive has been started.
   static int64_t UnmetBytes(const TransportOp& op);
   // The type of an operation's rows, made on first use.
   absl::StatusOr<MPI_Datatype> TypeOf(const TransportOp& op);
@@ -152,8 +152,8 @@ class MpiTransport final : public Transport {
   absl::flat_hash_set<Queue> undecided_;  // of PostBodies, and of StartWaiting
   std::vector<TransportEvent> events_;    // a ring: ended_ events from first_ended_ on
   std::vector<int64_t> unmet_bytes_;      // by rank: of whole sends under way
-  // Of bodies under way: apart, so that none waits for a whole send. The receiver starts the body's
-  // receive whenever it polls next, so each of these goes on.
+  // Bytes of bodies under way: apart, so that none waits for a whole send. The receiver starts the
+  // body's receive whenever it polls next, so each of these goes on.
   std::vector<int64_t> unmet_bodies_;
   int64_t unmet_bytes_max_ = 0;  // of one rank, and either kind
   int waiting_ = 0;              // operations in phase kWaiting

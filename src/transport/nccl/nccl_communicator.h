@@ -55,9 +55,9 @@ class NcclCommunicator {
   // Waits for NCCL, but not for other ranks.
   absl::Status Register(absl::Span<std::byte> memory);
 
-  // Ends the kernels that are under way on this rank, whatever they wait for. Those of other ranks
-  // go on waiting until these abort, too. For good: no other call but this one may follow. Does not
-  // wait for the end, because NCCL may wait for other ranks.
+  // Ends the kernels that are under way on this rank, whatever they wait for. Kernels of other
+  // ranks go on waiting until those ranks abort, too. For good: no other call but this one may
+  // follow. Does not wait for the end, because NCCL may wait for other ranks.
   void Abort();
   bool aborted() const { return comm_ == nullptr; }
   // True while an abort has not come back. Until then memory of operations may be in use.

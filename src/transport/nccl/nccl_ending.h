@@ -23,9 +23,9 @@ class NcclEnding {
   NcclEnding(const NcclEnding&) = delete;
   NcclEnding& operator=(const NcclEnding&) = delete;
 
-  // Of this object, once. `call` is ncclCommAbort or ncclCommDestroy, `ordinal` the communicator's
-  // device. NCCL sets the thread's device again at the end, which makes a context there: the
-  // communicator's own is current meanwhile.
+  // Called once per object. `call` is ncclCommAbort or ncclCommDestroy, `ordinal` the
+  // communicator's device. NCCL sets the thread's device again at the end, which makes a context
+  // there: the communicator's own is current meanwhile.
   void Start(ncclResult_t (*call)(ncclComm_t), ncclComm_t comm, int ordinal);
   // True from when the call has come back, and before Start. Until then NCCL may use memory that it
   // was given.

@@ -26,15 +26,15 @@ class TcpCall {
   TcpCall(const TcpIdentity& identity, int dst, const std::vector<SocketAddress>& addresses,
           int64_t timeout_ns, absl::Duration silence);
 
-  // Where there is nobody for the timeout, or nobody listens in any of several rounds: kFailed. Who
-  // has taken the connection and does not answer is waited for: its process may compute. But a host
-  // that gives no sign for `silence` counts as nobody.
+  // kFailed: there is nobody for the timeout, or nobody listens in any of several rounds. A rank
+  // that has taken the connection and does not answer is waited for: its process may compute. But a
+  // host that gives no sign for `silence` counts as nobody.
   State Progress(int64_t now_ns);
   // This rank has given its proof. The other one may have taken the connection as theirs.
   bool has_proved() const { return proved_; }
   // The connection, of a call that has been answered.
   Fd Take() { return std::move(taken_); }
-  // What became of it at each address.
+  // The failure at each address.
   std::string failures() const;
 
  private:

@@ -12,10 +12,10 @@
 namespace sluice {
 namespace {
 
-// What a rank had sent before its connection broke has so long to be asked for.
+// So long the last bytes of a broken connection wait to be asked for.
 constexpr int64_t kLastWordsNs = 100'000'000;
 constexpr int64_t kFarewellNs = 1'000'000'000;
-// Whoever asks again and again who has ended polls for other things besides.
+// Callers that ask again and again who has ended poll for other things besides.
 constexpr int64_t kFreshNs = 1'000'000;
 
 }  // namespace
@@ -37,7 +37,7 @@ void TcpCore::EndLink(TcpPeer& peer, bool left, const std::string& why) {
   broken_.push_back(peer.rank);
 }
 
-// What it had sent before comes first.
+// Earlier bytes of a broken connection come first.
 void TcpCore::TellOfBroken(int64_t now_ns) {
   std::erase_if(broken_, [&](int rank) {
     TcpPeer& peer = At(rank);
@@ -79,7 +79,7 @@ void TcpCore::SayFarewell() {
   }
   for (const auto& peer : peers_) {
     if (peer->state != TcpPeer::State::kUp) continue;
-    // What has not been read would make the system end the connection at once.
+    // Unread bytes would make the system end the connection at once.
     shutdown(peer->link.fd(), SHUT_WR);
     std::array<std::byte, 4096> unread;
     for (int i = 0; i < 1024 && ReadSocket(peer->link.fd(), unread.data(), unread.size()) > 0;

@@ -136,7 +136,7 @@ absl::Status TcpCore::OnFrame(TcpLink& link, const TcpFrame& frame, TcpRows* row
 }
 
 absl::Status TcpCore::OnControl(TcpPeer& peer, const TcpFrame& frame, TcpRows* rows) {
-  // What the sender knows to be untaken is at least what is: it keeps to the limit of a kind.
+  // The sender keeps to the limit of a kind: it never counts fewer untaken bytes than there are.
   if (frame.channel >= kKinds || frame.length > kMaxControlBytes) return AgainstRules("a record");
   peer.record = std::vector<std::byte>(frame.length);
   rows->data = peer.record.data();
@@ -152,8 +152,8 @@ absl::Status TcpCore::OnTaken(TcpPeer& peer, const TcpFrame& frame) {
   return absl::OkStatus();
 }
 
-// Frames without bytes of their own have none. Those of a transport that is no more are answered,
-// so that the other end does not wait for it.
+// Frames without bytes of their own have none. Frames of a transport that is no more are answered,
+// so that the other end does not wait.
 absl::Status TcpCore::OnMessage(TcpPeer& peer, const TcpFrame& frame, TcpRows* rows) {
   const bool has_bytes = frame.kind == TcpFrameKind::kOffer || frame.kind == TcpFrameKind::kData;
   if (frame.length > (has_bytes ? kPieceBytes : 0)) return AgainstRules("the length of a frame");

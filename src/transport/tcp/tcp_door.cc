@@ -16,7 +16,7 @@
 namespace sluice {
 namespace {
 
-// Of one Progress, so that a flood of strangers does not hold a rank.
+// Most accepts of one Progress, so that a flood of strangers does not hold a rank.
 constexpr int kAcceptsPerLook = 64;
 // All callers, and the listener.
 constexpr int kEventsPerLook = static_cast<int>(TcpDoor::kMaxHalfOpen) + 1;
@@ -121,7 +121,7 @@ void TcpDoor::Serve(int fd, std::vector<TcpArrival>* arrivals) {
   const Step step = Hear(*caller);
   if (step == Step::kWaits) return;
   if (step == Step::kEnters) {
-    // What comes next is for another one to read.
+    // Later bytes are for another one to read.
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
     arrivals->push_back({std::move(caller->fd), caller->hello.src});
   }

@@ -20,8 +20,8 @@ size_t GatherMessageBytes(int size) {
   return std::max(TcpLinks::kMaxControlBytes / kGatherMessages, TreeGather::MinMessageBytes(size));
 }
 
-// A hint to a rank that nothing has gone to costs a connection. Where many processes share few
-// cores, gathers are slower without anybody being silent.
+// A hint to a rank that nothing has gone to costs a connection. Gathers are slower if many
+// processes share few cores, without anybody being silent.
 int64_t GatherPatienceNs(int size) {
   constexpr int kRanks = 16;
   constexpr int kMost = 10;
@@ -86,7 +86,7 @@ class TcpFabric final : public Fabric {
     }
     absl::Status status = links_->CheckRanks();
     if (status.ok() && options_.check_ranks != nullptr) status = options_.check_ranks();
-    // What a near rank sent before its end comes first, if it is asked for now.
+    // Records that a near rank sent before its end come first, if they are asked for now.
     if (!status.ok() && near_ != nullptr && !std::exchange(knows_of_ends_, true) &&
         (near_->HasArrived(kGather) || near_->HasArrived(kPost))) {
       return absl::OkStatus();
@@ -136,7 +136,7 @@ class TcpFabric final : public Fabric {
         .count();
   }
 
-  // What has been sent to a rank.
+  // A message sent to a rank.
   struct Told {
     int dst;
     uint64_t mark;
@@ -153,7 +153,8 @@ class TcpFabric final : public Fabric {
     TreeGather::Outgoing out;
     while (gather_.Next(GatherNs(), busy, &out)) {
       absl::Status status = Send(out.dst, kGather, out.bytes);
-      // Who has ended needs it no more; CheckRanks says who did so without a farewell.
+      // A rank that has ended needs no message; CheckRanks names those that ended without a
+      // farewell.
       if (!status.ok() && !absl::IsUnavailable(status)) return status;
       if (out.is_needed) told_.push_back({out.dst, Mark(out.dst)});
     }

@@ -15,18 +15,18 @@
 namespace sluice {
 
 struct TcpFabricOptions {
-  // Makes its transports, of the numbers 0, 1, ... of this fabric. Null: TcpTransports. What it
-  // holds ends after the links, when what this rank had to say to others has left.
+  // Makes its transports, of the numbers 0, 1, ... of this fabric. Null: TcpTransports. The
+  // function itself ends after the links, when this rank's last words have left.
   std::function<absl::StatusOr<std::unique_ptr<Transport>>(int number)> open_transport;
   std::shared_ptr<TcpLinks> links;  // which know their peers
   std::vector<int> node_of_rank;    // as Fabric has them
-  // What carries records and posts to the ranks that it reaches, in place of the links; or null.
+  // Carries records and posts to the ranks that it reaches, in place of the links; or null.
   std::shared_ptr<NearRecords> near;
   // Which of several fabrics over the same links it is, equal on all ranks. 0 .. kMaxTcpFabrics - 1
   int number = 0;
-  // What its transports cross by, for Fabric::DescribeWire.
+  // The wire of the fabric's transports, for Fabric::DescribeWire.
   WireReport wire = {-1, -1, "tcp", "", "a fabric over TCP", ""};
-  // What else tells which ranks have ended; null: nothing.
+  // Tells of further ranks that have ended; or null.
   std::function<absl::Status()> check_ranks;
 };
 

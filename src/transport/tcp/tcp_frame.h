@@ -44,7 +44,7 @@ static_assert(sizeof(TcpFrame) == 32);
 // receives, from each other rank.
 inline constexpr size_t kEagerBytes = size_t{64} << 10;
 inline constexpr int kEagerSlots = 16;
-// Of a message in one frame.
+// The most bytes of a message in one frame.
 inline constexpr size_t kPieceBytes = size_t{256} << 10;
 
 }  // namespace sluice

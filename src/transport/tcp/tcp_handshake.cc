@@ -14,7 +14,7 @@ constexpr std::array<char, 8> kWelcomeMagic = {'W', 'e', 'l', 'c', 'o', 'm', 'e'
 constexpr uint32_t kByteOrder = 0x01020304;
 constexpr uint32_t kForeignByteOrder = 0x04030201;
 constexpr uint32_t kVersion = 1;
-// Of one length, so that no part of what is signed can be taken for another one.
+// Both have one length, so that no signed part can be taken for another one.
 constexpr absl::string_view kListener = "sluice listener";
 constexpr absl::string_view kCaller = "sluice caller  ";
 

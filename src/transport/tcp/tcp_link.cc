@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kBufferBytes = size_t{64} << 10;
 constexpr size_t kAheadBytes = size_t{8} << 10;
 constexpr size_t kPiecesMax = 256;
-// Of one call: so long the other direction waits.
+// Most bytes of one call: so long the other direction waits.
 constexpr size_t kReadBytes = size_t{128} << 10;
 constexpr size_t kWriteBytes = size_t{1} << 20;
 
@@ -100,7 +100,7 @@ void TcpLink::Notify(bool readable, bool writable, bool ended) {
   hung_up_ = hung_up_ || ended;
 }
 
-// What one call of the system writes.
+// The pieces that one call of the system writes.
 struct TcpLink::Pieces {
   std::array<iovec, kPiecesMax> all;
   int count = 0;
@@ -248,7 +248,7 @@ bool TcpLink::Parse() {
     if (end_ - begin_ < sizeof(TcpFrame)) break;
     if (!TakeHeader()) return false;
   }
-  // What is left is less than a header.
+  // The rest is less than a header.
   if (begin_ > 0 && end_ > begin_)
     std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
   end_ -= begin_;

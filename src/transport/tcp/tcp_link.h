@@ -18,7 +18,7 @@ namespace sluice {
 
 class TcpLink;
 
-// Whom a link serves. None of them reads or writes the link, or ends it; all may queue frames.
+// A user of a link. No user reads, writes or ends the link; all may queue frames.
 class TcpLinkUser {
  public:
   virtual ~TcpLinkUser() = default;
@@ -51,8 +51,8 @@ class TcpLink {
   void Queue(const TcpFrame& frame) { Add(frame); }
   void QueueBorrowed(const TcpFrame& frame, const TcpRows& rows, uint32_t owner);
   void QueueOwned(const TcpFrame& frame, std::vector<std::byte> bytes);
-  // Frames of the transport that borrow memory, of this owner or of all: no longer. What has begun
-  // is finished from a copy.
+  // Frames of the transport that borrow memory, of this owner or of all: no longer. A frame that
+  // has begun is finished from a copy.
   void Recall(uint32_t transport, int64_t owner);
 
   // Frames queued and frames handed to the system, since the beginning.

@@ -23,9 +23,9 @@ struct TcpLinksOptions {
   // An address of this host, as digits. Empty: all that are up, and loopback.
   std::string bind;
   int port = 0;  // 0: any free one
-  // Of all addresses of this host, the one that others try first. Empty: as the system has them.
+  // The address of this host that others try first. Empty: as the system has them.
   std::string first_host;
-  // What all ranks of the world know and nobody else. Empty: nothing but mistakes is kept out.
+  // Known to all ranks of the world and nobody else. Empty: nothing but mistakes is kept out.
   std::string secret;
   // Equal on all ranks of a world, and different in each world: a random number.
   uint64_t world = 0;
@@ -45,8 +45,8 @@ struct TcpLinksOptions {
 // that is forked closes its copies of the connections, and cannot use the links.
 class TcpLinks {
  public:
-  // Of one control record. Records of one kind that the other rank has not taken yet have as much
-  // room; or there is one.
+  // The most bytes of one control record. Records of one kind that the other rank has not taken yet
+  // have as much room; or there is one.
   static constexpr size_t kMaxControlBytes = size_t{1} << 20;
   static constexpr int kKinds = 64;
 
@@ -64,15 +64,16 @@ class TcpLinks {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Where others reach this rank: "10.0.0.1:4711,[2001:db8::1]:4711,127.0.0.1:4711".
+  // The addresses at which others reach this rank:
+  // "10.0.0.1:4711,[2001:db8::1]:4711,127.0.0.1:4711".
   virtual const std::string& address() const = 0;
 
-  // Where the others are: what address() gave there, by rank; that of this rank is not looked at.
-  // Once. Others may reach this rank before. InvalidArgument names a rank with no address.
+  // Sets the others' addresses: what address() gave there, by rank; that of this rank is not looked
+  // at. Once. Others may reach this rank before. InvalidArgument names a rank with no address.
   virtual absl::Status SetPeers(const std::vector<std::string>& addresses) = 0;
 
-  // Begins to connect, where that has not been done. What is sent to a rank connects, too, but goes
-  // out only when later calls have made the connection.
+  // Begins to connect, where that has not been done. A send to a rank connects, too, but goes out
+  // only when later calls have made the connection.
   virtual void Connect(int dst) = 0;
   virtual bool IsConnected(int dst) const = 0;
 
@@ -95,7 +96,7 @@ class TcpLinks {
   virtual bool IsSent(int dst, uint64_t mark) const = 0;
 
   // OK, or Unavailable, which names the ranks whose connection broke without a farewell, and those
-  // that could not be reached. What they had sent as control comes first, if it is asked for soon.
+  // that could not be reached. Their earlier control records come first, if asked for soon.
   virtual absl::Status CheckRanks() = 0;
 
   // Whether `rank` has said farewell.
@@ -113,7 +114,7 @@ class TcpLinks {
   // Readable when somebody comes to this rank's port, or says something there and has proved
   // nothing yet. Open as long as the links are.
   virtual int door_fd() const = 0;
-  // Where no call has made progress for `idle`: answers them, and closes connections that have
+  // Answers callers if no call has made progress for `idle`, and closes connections that have
   // proved nothing in `handshake_timeout`. Whether some are left that have yet to prove something.
   virtual bool ServeDoor(absl::Duration idle) = 0;
 

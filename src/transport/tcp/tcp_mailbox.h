@@ -17,7 +17,7 @@
 
 namespace sluice {
 
-// What a mailbox asks of the links. Each concerns the link to one rank.
+// The calls of a mailbox on the links. Each concerns the link to one rank.
 class TcpOutlet {
  public:
   virtual ~TcpOutlet() = default;
@@ -36,7 +36,7 @@ class TcpOutlet {
   virtual int TakeRoom(int src) = 0;
   virtual std::byte* Room(int src, int slot) = 0;
   virtual void FreeRoom(int src, int slot) = 0;
-  // What comes in from there just now is thrown away, if it is of this transport.
+  // Throws away the frame that comes in from there just now, if it is of this transport.
   virtual void DropIncoming(int src, uint32_t transport) = 0;
   // Why nothing goes to that rank any more; OK: it does. A rank that has left is no error.
   virtual absl::Status Broken(int dst) = 0;
@@ -107,7 +107,7 @@ class TcpMailbox {
     int receive = -1;  // that has met it before its bytes were there
     int next = -1;     // of those that are free
   };
-  // What the bytes that come in from a rank are.
+  // The kind of the bytes that come in from a rank.
   struct Incoming {
     enum class What : uint8_t { kNothing, kOffer, kReceive, kLost } what = What::kNothing;
     int index = -1;
@@ -143,7 +143,7 @@ class TcpMailbox {
   Op* Find(int src, uint32_t slot, State state);
   int AddOffer(uint32_t tag, const Offer& offer);
   void FreeOffer(int index);
-  // Those that no receive has met, or all.
+  // Drops offers that no receive has met, or all.
   void DropOffers(int src, bool all);
   void ReturnCredits(int dst);
   void EndSends(int dst);

@@ -11,7 +11,7 @@
 namespace sluice {
 namespace {
 
-// Of all ranks together: far beyond what sessions start.
+// Most offers of all ranks together: far beyond what sessions start.
 constexpr size_t kMaxOffers = size_t{1} << 22;
 
 absl::Status BreaksRules(const char* what) {
@@ -192,7 +192,7 @@ absl::Status TcpMailbox::OnAbort(int src, const TcpFrame& frame) {
 void TcpMailbox::OnPart(int src, bool gone) {
   Peer& peer = peers_[IndexOf(src)];
   if (peer != Peer::kGone) peer = gone ? Peer::kGone : Peer::kParted;
-  // Who parts has emptied its room, and puts nothing there any more.
+  // A rank that parts has emptied its room, and puts nothing there any more.
   ReturnCredits(src);
   if (gone) DropOffers(src, /*all=*/false);
   if (parted_) EndSends(src);

@@ -12,8 +12,8 @@ namespace sluice {
 
 // Thread: any; a value.
 struct UcxAddress {
-  // What a worker asks of every message to it. Who has not been told the address does not know it.
-  // Neither does who means a worker that has ended, whose port another one has now.
+  // Every message to a worker must bear its token. Senders without the address do not know the
+  // token. Neither do senders to an ended worker, whose port another one has now.
   uint64_t token = 0;
   std::string ucx;  // as UCX packs it
 };

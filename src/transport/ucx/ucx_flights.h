@@ -24,7 +24,7 @@ struct UcxFlight {
   void* request = nullptr;        // null: it has landed
   ucs_status_t status = UCS_OK;
   size_t came_bytes = 0;  // of a receive
-  // Where the bytes lie.
+  // The place of the bytes.
   std::byte* data = nullptr;
   size_t bytes = 0;
   size_t row_bytes = 0;
@@ -33,7 +33,7 @@ struct UcxFlight {
   class UcxFlights* all = nullptr;
 };
 
-// Those of a worker. Thread: one at a time.
+// The flights of a worker. Thread: one at a time.
 class UcxFlights {
  public:
   // Both outlive this.
@@ -69,7 +69,7 @@ class UcxFlights {
   UcxFlight* Begin(UcxTransport* owner, int slot, const TransportOp& op);
   ucp_request_param_t ParamsOf(UcxFlight* flight) const;
   void Land(UcxFlight* flight, ucs_status_t status);
-  // What UCX has answered.
+  // Takes UCX's answer.
   void Take(UcxFlight* flight, ucs_status_ptr_t answer);
 
   static void OnSent(void* request, ucs_status_t status, void* flight);

@@ -22,7 +22,7 @@ constexpr unsigned kUcxApiMinor = 13;  // nothing younger is used
 // A hint by which UCX chooses networks, not a limit. With many, it leaves TCP out.
 constexpr size_t kEndpointsHint = 8;
 
-// What has been promised to ranks that do not read gives up then.
+// Words for ranks that do not read are given up after this time.
 constexpr absl::Duration kLastWords = absl::Seconds(1);
 
 uint64_t RandomBits() {
@@ -132,7 +132,7 @@ absl::Status UcxHub::Begin(UcxTcp tcp) {
         absl::StrCat("the address of the UCX worker has ", address_.size(), " bytes, and ",
                      kMaxAddressBytes, " is the most: UCX_NET_DEVICES can choose fewer devices"));
   }
-  // Where nobody guesses them.
+  // Numbers begin where nobody guesses them.
   next_data_ = RandomBits() >> 1;
   return absl::OkStatus();
 }

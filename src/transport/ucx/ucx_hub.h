@@ -34,7 +34,7 @@ struct UcxAnnounced {
   uint64_t send = 0;  // by which the sender knows it
 };
 
-// What has come for a transport, also before it is opened here.
+// Words that have come for a transport, also before the transport is opened here.
 struct UcxPost {
   // Announcements of one rank that may wait. Senders hold no more operations than this.
   static constexpr int kMaxAnnounced = 1 << 18;

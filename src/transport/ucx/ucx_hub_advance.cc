@@ -9,7 +9,7 @@
 namespace sluice {
 namespace {
 
-// Of one call, so that it returns now and then.
+// Most steps of one call, so that the call returns now and then.
 constexpr int kAdvanceSteps = 8;
 
 // Strays are rare, and cost nothing until their turn comes.
@@ -32,7 +32,7 @@ ucs_status_t UcxHub::OnMessage(void* hub, const void* /*header*/, size_t /*heade
   return UCS_OK;
 }
 
-// Who does not know the token is a stranger, or means another worker: nobody listens to it.
+// A sender without the token is a stranger, or means another worker: nobody listens to it.
 void UcxHub::TakeBatch(const std::byte* bytes, size_t length) {
   UcxBatchHead head;
   if (length < sizeof(head)) return;

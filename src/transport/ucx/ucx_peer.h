@@ -18,7 +18,7 @@ namespace sluice {
 
 class UcxPeer;
 
-// What the connections of a worker share.
+// State that the connections of a worker share.
 struct UcxPeersShared {
   const UcxLibrary& library;
   ucp_worker_h worker;

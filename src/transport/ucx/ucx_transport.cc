@@ -29,7 +29,7 @@ UcxTransport::~UcxTransport() {
     hub_->flights().Cancel(slot.flight);
     Tell(slot.op.peer, {.kind = UcxRecord::Kind::kRefused, .send = slot.send});
   }
-  // What waits here is forgotten, and what waits for this rank need not.
+  // Messages that wait here are forgotten, and other ranks need not wait for this one.
   for (int rank = 0; !parted_ && rank < hub_->size(); ++rank) {
     if (hub_->peer(rank).endpoint() == nullptr) continue;
     Tell(rank, {.kind = UcxRecord::Kind::kParted, .bytes = 1});
@@ -146,7 +146,7 @@ void UcxTransport::EndSend(int src, const UcxRecord& record) {
                               ": its receiver has not got all of it");
   }
   slot->landed = slot->failure.ok();
-  // What UCX still reads ends when it has landed here as well.
+  // A send that UCX still reads ends when it has landed here as well.
   if (slot->phase != Phase::kFlying) End(*slot, std::move(slot->failure));
 }
 

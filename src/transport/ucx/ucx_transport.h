@@ -35,15 +35,16 @@ class UcxTransport final : public Transport {
   void Meet(int slot, const UcxAnnounced& message);
   // A send may go. False: it is not here any more.
   bool Go(int src, const UcxRecord& record);
-  // What its receiver says of a send: it has ended without payload, has come, or has failed.
+  // The receiver's word on a send: it has ended without payload, has come, or has failed.
   void EndSend(int src, const UcxRecord& record);
-  // What a receive has met does not come.
+  // The send that a receive has met does not come.
   void Lose(int src, const UcxRecord& record);
   void Land(const UcxFlight& flight);
   // The other rank lets no more sends go.
   void SeeParted(int rank);
   void MarkHeard(int rank) { heard_[static_cast<size_t>(rank)] = 1; }
-  // The connection has broken. What UCX has in hand ends by itself, or with GiveUpPeer.
+  // The connection has broken. Operations that UCX has in hand end by themselves, or with
+  // GiveUpPeer.
   void LosePeer(int rank);
   // Nothing is left of it.
   void GiveUpPeer(int rank);
@@ -84,7 +85,7 @@ class UcxTransport final : public Transport {
   void TellCutOff();
   absl::Status LostError(const TransportOp& op, const absl::Status& why) const;
   void WithdrawNow();
-  // Of this kind and phase with the rank.
+  // Calls `action` for each slot of this kind and phase with the rank.
   template <typename Action>
   void ForEach(int rank, Phase phase, const Action& action);
 

@@ -3,7 +3,7 @@
 // The library libucp is loaded when the first worker is made. No program is linked with it, so one
 // binary works with UCX 1.13 and later ones, and without UCX. Endpoints are in peer-failure mode:
 // the end of a peer's process is an error at once. Shared memory is not used in this mode, so a
-// worker is for ranks of different nodes. What UCX uses is chosen by its own environment: UCX_TLS,
+// worker is for ranks of different nodes. UCX chooses its devices by its own environment: UCX_TLS,
 // UCX_NET_DEVICES and others. But UCX's own TCP asks for no proof, and lets whoever reaches its
 // port write into this process. So it is left out unless both the program and UCX_TLS ask for it.
 #ifndef SLUICE_SRC_TRANSPORT_UCX_UCX_WORKER_H_
