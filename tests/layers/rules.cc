@@ -270,8 +270,7 @@ const std::regex& Riddle() {
 }
 
 // Folders that still have such sentences behind a file's first line. May only shrink.
-constexpr std::array<std::string_view, 6> kRiddled = {"include/", "src/plan/",      "src/session/",
-                                                      "src/sim/", "src/transport/", "src/world/"};
+constexpr std::array<std::string_view, 2> kRiddled = {"include/", "src/session/"};
 
 // The comment's paragraph that begins in line `i`, in one line; nothing if none begins there.
 std::string ParagraphAt(const std::vector<std::string_view>& lines, size_t i) {
