@@ -14,8 +14,8 @@
 #include "absl/time/time.h"
 #include "job/exit_codes.h"
 #include "job/job.h"
-#include "report/report.h"
 #include "job/ranks.h"
+#include "report/report.h"
 #include "sluice/fabric.h"
 
 namespace sluice::bench {

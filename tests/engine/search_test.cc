@@ -1,7 +1,5 @@
 // Liveness and limits by exhaustive search: every order of events on small single engines and on
 // small jobs. Controls show that the same search finds a stuck job where there is one.
-#include "job_search.h"
-
 #include <cstddef>
 #include <cstdint>
 #include <iostream>
@@ -14,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "job_kinds.h"
+#include "job_search.h"
 #include "oracle/sampled.h"
 #include "search_totals.h"
 
