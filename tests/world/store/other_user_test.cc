@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -24,15 +25,27 @@ using testing::HasSubstr;
 
 constexpr uid_t kOther = 65534;
 
-// Runs `body` as another user, in a child that ends with it.
-void AsAnotherUser(const std::function<void()>& body) {
+// Runs `body` as another user, in a child that ends with it, on what `serve` has returned. The
+// child is there before `serve` starts threads: it would have their locks for ever.
+void AsAnotherUser(const std::function<std::string()>& serve,
+                   const std::function<void(const std::string&)>& body) {
+  int pipes[2] = {};
+  ASSERT_EQ(pipe(pipes), 0);
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
+    std::string served(100, '\0');
+    close(pipes[1]);
+    const ssize_t bytes = read(pipes[0], served.data(), served.size());
+    served.resize(static_cast<size_t>(std::max<ssize_t>(bytes, 0)));
     EXPECT_EQ(setuid(kOther), 0);
-    body();
+    body(served);
     _exit(testing::Test::HasFailure() ? 1 : 0);
   }
+  close(pipes[0]);
+  const std::string served = serve();
+  EXPECT_EQ(write(pipes[1], served.data(), served.size()), static_cast<ssize_t>(served.size()));
+  close(pipes[1]);
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
@@ -61,9 +74,13 @@ class OtherUserTest : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(OtherUserTest, IsNoClient) {
-  const auto server = ServeAt(GetParam());
-  AsAnotherUser([&] {
-    const absl::Status status = ConnectTo(server->address());
+  std::unique_ptr<StoreServer> server;
+  const auto serve = [&] {
+    server = ServeAt(GetParam());
+    return server->address();
+  };
+  AsAnotherUser(serve, [](const std::string& address) {
+    const absl::Status status = ConnectTo(address);
     EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
     EXPECT_THAT(std::string(status.message()),
                 AllOf(HasSubstr("the client is of user 65534"), HasSubstr("a token")));
@@ -98,19 +115,24 @@ TEST_P(OtherUserTest, IsNoServer) {
 }
 
 TEST_P(OtherUserTest, ComesWithTheToken) {
-  const auto server = ServeAt(GetParam(), "token");
-  AsAnotherUser([&] {
-    const absl::Status status = ConnectTo(server->address(), "token");
+  std::unique_ptr<StoreServer> server;
+  const auto serve = [&] {
+    server = ServeAt(GetParam(), "token");
+    return server->address();
+  };
+  AsAnotherUser(serve, [](const std::string& address) {
+    const absl::Status status = ConnectTo(address, "token");
     EXPECT_TRUE(status.ok()) << status;
   });
 }
 
 TEST_P(OtherUserTest, HasStoresOfItsOwn) {
-  AsAnotherUser([&] {
-    const auto server = ServeAt(GetParam());
-    const absl::Status status = ConnectTo(server->address());
-    EXPECT_TRUE(status.ok()) << status;
-  });
+  AsAnotherUser([] { return std::string(); },
+                [](const std::string&) {
+                  const auto server = ServeAt(GetParam());
+                  const absl::Status status = ConnectTo(server->address());
+                  EXPECT_TRUE(status.ok()) << status;
+                });
 }
 
 INSTANTIATE_TEST_SUITE_P(Addresses, OtherUserTest, testing::Values("127.0.0.1", "::1"),
