@@ -119,18 +119,19 @@ static void save_and_load(sluice_session* session, int32_t rank) {
   CHECK_OK(sluice_checkpoint_load(session, uri, &tensor, 1, NULL, NULL, NULL));
 }
 
-static const char* text_of(const char* path) {
-  static char text[4096];
+#define TEXT_BYTES 4096
+
+// The bytes of a file as a text, in the caller's `text` of TEXT_BYTES.
+static void read_text(const char* path, char* text) {
   FILE* const file = fopen(path, "rb");
   size_t i, bytes;
   CHECK(file != NULL);
-  bytes = fread(text, 1, sizeof text - 1, file);
+  bytes = fread(text, 1, TEXT_BYTES - 1, file);
   fclose(file);
   for (i = 0; i < bytes; ++i) {
     if (text[i] == 0) text[i] = ' ';
   }
   text[bytes] = 0;
-  return text;
 }
 
 // One that rank 0 has, and one in boxes, of which both ranks have copies.
@@ -146,7 +147,7 @@ static void scalars_stay_scalars(sluice_session* session, int32_t rank) {
   sluice_transfer* transfer = NULL;
   float value = 3.5f;
   char path[80];
-  const char* text;
+  char text[TEXT_BYTES];
   whole.mesh = kOne;
   whole.mesh_ndim = 1;
   whole.ranks = kRanks;
@@ -164,7 +165,7 @@ static void scalars_stay_scalars(sluice_session* session, int32_t rank) {
   tensors[1].memory.count = 1;
   CHECK_OK(sluice_checkpoint_save(session, directory, tensors, 2, NULL, NULL, NULL));
   snprintf(path, sizeof path, "%s/model.safetensors", directory);
-  text = text_of(path);
+  read_text(path, text);
   CHECK(strstr(text, "\"shape\":[]") != NULL && strstr(text, "[1]") == NULL);
 
   // Memory of one element is a scalar's.
