@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <atomic>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -54,7 +53,9 @@ Mapped& TheMapped() {
 bool IsAlive(int32_t process) {
   if (process == 0 || kill(process, 0) != 0) return false;
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  // An iterator would throw where the process ends between the opening and the reading.
+  std::string text;
+  std::getline(file, text, '\0');
   const size_t name_end = text.rfind(") ");  // the state follows
   return name_end != text.npos && text[name_end + 2] != 'Z' && text[name_end + 2] != 'X';
 }
@@ -71,7 +72,7 @@ bool SharedMemory::Map(int descriptor) {
 
 std::shared_ptr<SharedMemory> SharedMemory::Create(size_t bytes) {
   Mapped& mapped = TheMapped();
-  const std::shared_ptr<SharedMemory> memory(new SharedMemory);
+  std::shared_ptr<SharedMemory> memory(new SharedMemory);
   memory->descriptor_ = memfd_create("fake_cuda", MFD_CLOEXEC);
   if (memory->descriptor_ < 0) return nullptr;
   memory->key_ = {.process = getpid(),
@@ -101,7 +102,7 @@ std::shared_ptr<SharedMemory> SharedMemory::Open(const SharedKey& key) {
       "/proc/" + std::to_string(key.process) + "/fd/" + std::to_string(key.descriptor);
   const int descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (descriptor < 0) return nullptr;
-  const std::shared_ptr<SharedMemory> memory(new SharedMemory);
+  std::shared_ptr<SharedMemory> memory(new SharedMemory);
   memory->key_ = key;
   const bool is_whole =
       lseek(descriptor, 0, SEEK_END) == static_cast<off_t>(kControlBytes + key.bytes);
