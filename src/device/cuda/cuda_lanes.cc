@@ -25,8 +25,9 @@ namespace sluice {
 
 absl::Status CudaBatchEnd::Prepare() {
   absl::StatusOr<UniqueCudaEvent> made = UniqueCudaEvent::Create();
-  if (made.ok()) events_[0] = *std::move(made);
-  return made.status();
+  if (!made.ok()) return made.status();
+  events_[0] = *std::move(made);
+  return absl::OkStatus();
 }
 
 absl::Status CudaBatchEnd::Record(cudaStream_t stream) {
