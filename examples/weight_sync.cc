@@ -1,9 +1,8 @@
 // Weight sync: after every training step, the trainer ranks' weights go to the inference ranks.
 //
-// The first half of the job trains, with each weight cut by rows (FSDP); the other half serves,
-// with the projection cut by columns (tensor parallel), the embedding by rows and the norm
-// replicated. The transfer is compiled once and run after every step; the inference ranks check
-// every element.
+// The first half of the job trains, with each weight cut by rows (FSDP). The other half serves:
+// its projection is cut by columns (tensor parallel), its embedding by rows, its norm replicated.
+// The transfer is compiled once and run after every step; the inference ranks check every element.
 //
 //   mpirun -np 4 weight_sync
 //   scripts/spawn.sh -n 4 weight_sync     # without MPI

@@ -110,8 +110,8 @@ class BoxList {
   // An empty list.
   BoxList();
 
-  // InvalidArgument says which of these does not hold: ranks are distinct and not negative, each
-  // has a box, all boxes have one number of dimensions, none is empty, and those of one rank do not
+  // InvalidArgument says which of these does not hold: ranks are distinct and not negative. Each
+  // has a box. All boxes have one number of dimensions, none is empty, and those of one rank do not
   // overlap. ResourceExhausted: there are more than kBoxesMax, or too many to find out.
   static absl::StatusOr<BoxList> Create(std::vector<RankBoxes> ranks);
 

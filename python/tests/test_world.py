@@ -142,6 +142,9 @@ def rank_ends_epochs() -> Any:
                 end = world.epoch_ends_after()
                 if end is not None and version >= end:
                     break
+    tell(f"rank {rank} asks the store no more")
+    if rank == 0:  # the store ends with it
+        hear("rank 1 asks the store no more", "rank 2 asks the store no more")
     world.close()
     return [sizes, version]
 

@@ -157,8 +157,8 @@ absl::Status ReadBegin(const sluice_transfer& transfer, const sluice_views* src,
   if (!status.ok()) return status;
   begin->options.events = read.events != 0;
   begin->options.late_destinations = read.late != 0;
-  if (read.version != 0) begin->options.version = read.version;
   if (transfer.connection != nullptr) {
+    if (read.version != 0) begin->options.version = read.version;
     if (src == nullptr && dst == nullptr) return absl::OkStatus();
     return absl::InvalidArgumentError(
         "`src` and `dst` are for compiled transfers: sluice_rebind gives a connected one memory");

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "transport/deadline.h"
 #include "transport/wire_status.h"
@@ -14,8 +15,8 @@ namespace {
 using RankStatus = WireStatus<800>;
 
 // A byte says whether the record of a rank that is well follows, or the status of one that is not.
-constexpr char kRecord = 'r';
-constexpr char kStatus = 's';
+constexpr absl::string_view kRecord = "r";
+constexpr absl::string_view kStatus = "s";
 
 }  // namespace
 
@@ -25,9 +26,8 @@ absl::StatusOr<std::vector<std::string>> GatherIfAllOk(Fabric* fabric, const abs
   const RankStatus own(status);
   const absl::string_view own_bytes(reinterpret_cast<const char*>(&own), sizeof(own));
   RecordExchange exchange(fabric);
-  absl::Status started =
-      exchange.Start(status.ok() ? absl::StrCat(std::string(1, kRecord), record)
-                                 : absl::StrCat(std::string(1, kStatus), own_bytes));
+  absl::Status started = exchange.Start(status.ok() ? absl::StrCat(kRecord, record)
+                                                    : absl::StrCat(kStatus, own_bytes));
   if (!started.ok()) return started;
   const Deadline deadline(timeout);
   std::vector<std::string> records;
@@ -44,12 +44,14 @@ absl::StatusOr<std::vector<std::string>> GatherIfAllOk(Fabric* fabric, const abs
   }
   for (size_t rank = 0; rank < records.size(); ++rank) {
     RankStatus outcome;
-    if (records[rank].size() == 1 + sizeof(outcome) && records[rank][0] == kStatus) {
-      std::memcpy(static_cast<void*>(&outcome), records[rank].data() + 1, sizeof(outcome));
+    if (records[rank].size() == kStatus.size() + sizeof(outcome) &&
+        absl::StartsWith(records[rank], kStatus)) {
+      std::memcpy(static_cast<void*>(&outcome), records[rank].data() + kStatus.size(),
+                  sizeof(outcome));
       return MakeError(outcome.code(), RankInWords(static_cast<int64_t>(rank)), ": ",
                        outcome.ToStatus());
     }
-    records[rank].erase(0, 1);
+    records[rank].erase(0, kRecord.size());
   }
   return records;
 }

@@ -117,8 +117,11 @@ class HashEqual {
     if constexpr (kIsOptional<T>) {
       hash_.AddSigned(value ? 1 : 0);
       if (value) Add(*value);
-    } else if constexpr (std::floating_point<T>) {
-      hash_.Add(std::bit_cast<uint64_t>(static_cast<double>(value)));
+    } else if constexpr (std::same_as<T, float>) {
+      // No cast to double: where subnormals are flushed, other ranks would have another number.
+      hash_.Add(std::bit_cast<uint32_t>(value));
+    } else if constexpr (std::same_as<T, double>) {
+      hash_.Add(std::bit_cast<uint64_t>(value));
     } else if constexpr (std::same_as<T, absl::Duration>) {
       hash_.AddSigned(absl::ToInt64Nanoseconds(value));
     } else if constexpr (std::integral<T> || std::is_enum_v<T>) {

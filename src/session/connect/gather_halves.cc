@@ -123,8 +123,9 @@ absl::StatusOr<GatheredHalves> GatherHalves(Peers* peers, const absl::Status& ow
   }
   std::string part;
   for (const Group& group : *groups) {
-    if (absl::c_binary_search(group.ranks, peers->rank()))
+    if (absl::c_binary_search(group.ranks, peers->rank())) {
       part = PartOf(half, group, peers->rank());
+    }
   }
   absl::StatusOr<std::vector<std::string>> parts = peers->Exchange(absl::OkStatus(), part, kCall);
   if (!parts.ok()) return parts.status();
