@@ -77,7 +77,7 @@ if ! $asan; then
   wheel=${SLUICE_WHEEL:-}
   if [ -z "$wheel" ]; then
     scripts/build/wheel.sh
-    wheel=$(find build/wheel -maxdepth 1 -name 'sluice-*.whl')
+    wheel=$(find build/wheel -maxdepth 1 -name 'sluice_mesh-*.whl')
   fi
   "${pip[@]}" --force-reinstall --no-deps "$wheel"
   "${pip[@]}" "$wheel"  # and what it needs

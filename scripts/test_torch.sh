@@ -33,7 +33,7 @@ else
   wheel=${SLUICE_WHEEL:-}
   if [ -z "$wheel" ]; then
     scripts/build/wheel.sh
-    wheel=$(find build/wheel -name 'sluice-*.whl' -printf '%T@ %p\n' | sort -n | tail -n 1)
+    wheel=$(find build/wheel -name 'sluice_mesh-*.whl' -printf '%T@ %p\n' | sort -n | tail -n 1)
     wheel=${wheel#* }
     [ -n "$wheel" ] || { echo "test_torch.sh: scripts/build/wheel.sh left no wheel" >&2; exit 1; }
   fi

@@ -170,7 +170,7 @@ def start_of_one(options, python, folder):
 def newest_wheel(options):
     if options.wheel:
         return options.wheel
-    return max((ROOT / "build/wheel").rglob("sluice-*.whl"), key=lambda one: one.stat().st_mtime,
+    return max((ROOT / "build/wheel").rglob("sluice_mesh-*.whl"), key=lambda one: one.stat().st_mtime,
                default=None)
 
 

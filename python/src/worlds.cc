@@ -21,6 +21,7 @@
 #include "sluice/store.h"
 #include "sluice/world.h"
 #include "values.h"
+#include "world/store/store_check.h"
 
 namespace sluice::python {
 namespace {
@@ -324,12 +325,14 @@ void BindStores(nb::module_& module) {
   nb::class_<PyServer>(module, "StoreServer", "A store, on a thread of its own.")
       .def(
           "__init__",
-          [](PyServer* self, std::string bind, int port, std::string token) {
+          [](PyServer* self, std::string bind, int port, std::string token,
+             const std::string& token_file) {
             BeginUse();
             StoreServerOptions options;
             options.bind = std::move(bind);
             options.port = port;
             options.token = std::move(token);
+            if (!token_file.empty()) options.token = ValueOrRaise(ReadTokenFile(token_file));
             absl::StatusOr<std::unique_ptr<StoreServer>> server;
             {
               const ReleasedGil released;
@@ -337,7 +340,8 @@ void BindStores(nb::module_& module) {
             }
             new (self) PyServer(std::make_shared<ServerState>(ValueOrRaise(std::move(server))));
           },
-          nb::arg("bind") = "127.0.0.1", nb::arg("port") = 0, nb::arg("token") = "")
+          nb::arg("bind") = "127.0.0.1", nb::arg("port") = 0, nb::arg("token") = "",
+          nb::arg("token_file") = "")
       .def_prop_ro("address",
                    [](const PyServer& self) {
                      self->made_here.Require("store");

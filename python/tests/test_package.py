@@ -162,7 +162,7 @@ def test_version() -> None:
     texts.append(re.search(r'^version = "(.*)"$', (_SOURCES / "pyproject.toml").read_text(), re.M))
     assert [text and text[1] for text in texts] == [sluice.__version__] * 3
     try:
-        installed = importlib.metadata.version("sluice")
+        installed = importlib.metadata.version("sluice-mesh")
     except importlib.metadata.PackageNotFoundError:
         return  # the sources are tested, with a module from elsewhere
     assert installed == sluice.__version__

@@ -50,12 +50,12 @@ export PATH=$venv/bin:$PATH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$out"
-rm -f "$out"/sluice-*.whl
+rm -f "$out"/sluice_mesh-*.whl
 python "${pip[@]}" wheel --no-deps --no-build-isolation --wheel-dir "$work/plain" \
   "${settings[@]}" ./python
 auditwheel repair --plat "$plat" --only-plat --wheel-dir "$out" \
-  "$work"/plain/sluice-*.whl 2>&1 | { grep -vE "^INFO:" || true; }
-wheel=$(ls "$out"/sluice-*.whl)
+  "$work"/plain/sluice_mesh-*.whl 2>&1 | { grep -vE "^INFO:" || true; }
+wheel=$(ls "$out"/sluice_mesh-*.whl)
 
 bytes=$(stat -c %s "$wheel")
 [ "$bytes" -le "$max" ] || fail "the wheel has $bytes bytes, and $max are the most"
@@ -66,7 +66,7 @@ for module in "$work"/wheel/sluice/_sluice*.so; do
   shown=$(nm -D --defined-only "$module" | awk '{print $3}' | grep -vx PyInit__sluice || true)
   [ -z "$shown" ] || fail "$(basename "$module") shows $(head -n 3 <<<"$shown" | tr '\n' ' ')"
 done
-for library in "$work"/wheel/sluice/_sluice*.so "$work"/wheel/sluice.libs/*; do
+for library in "$work"/wheel/sluice/_sluice*.so "$work"/wheel/sluice_mesh.libs/*; do
   ! readelf -SW "$library" | grep -qE '\.(symtab|debug)' || fail "$library is not stripped"
 done
 needs=$(readelf -d "$work"/wheel/sluice/_sluice*.so | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
