@@ -37,8 +37,8 @@ class Session;
 //   fills the boxes, whatever they leave out. In a save they cover the tensor, and of elements that
 //   several ranks hold, one rank's are written.
 struct CheckpointTensor : TensorPart {
-  // What SaveCheckpoint writes; as `dtype` where there is none. A cast must exist. LoadCheckpoint
-  // takes what the checkpoint has.
+  // The dtype that SaveCheckpoint writes; without it: `dtype`. A cast must exist. LoadCheckpoint
+  // takes the dtype of the checkpoint.
   absl::optional<DType> file_dtype = absl::nullopt;
 };
 
@@ -69,7 +69,7 @@ struct CheckpointOptions {
   // all ranks.
   int64_t shard_bytes_max = int64_t{5} << 30;
 
-  // Where the call says how far it is. Must outlive the call.
+  // The call writes its progress here. Must outlive the call.
   CheckpointProgress* progress = nullptr;
 };
 
@@ -104,11 +104,11 @@ struct CheckpointStats {
 // checkpoint: "file:DIR" (reads past the page cache), "buffered:DIR" (through it), "mmap:DIR",
 // "http://HOST/BASE/" or "https://HOST/BASE/". The checkpoint is the files that
 // model.safetensors.index.json names. Without an index it is model.safetensors. Without either, in
-// a directory, it is all *.safetensors that are not shards of a save (docs/checkpoints.md). Where
-// dtypes differ, elements are cast.
-// Of "mmap:", what one rank alone wants is copied from the mapping; the process gets a handler of
-// SIGBUS, as StreamOptions says. Where there is no accelerator, up to 7 threads of the call's own
-// help to copy: CPUs that the process may use, over the ranks of its node, less one.
+// a directory, it is all *.safetensors that are not shards of a save (docs/checkpoints.md).
+// Elements are cast to the tensors' dtypes.
+// With "mmap:", bytes that one rank alone wants are copied from the mapping. The process then gets
+// a handler of SIGBUS, as StreamSource::uri says. Without an accelerator, up to 7 threads of the
+// call's own help to copy: CPUs that the process may use, over the ranks of its node, less one.
 // Bad input is found before anything is written, and every rank gets an error. InvalidArgument:
 // tensors, options, views, a header. ResourceExhausted: boxes cut a tensor into too many parts.
 // NotFound: no checkpoint, or tensors that it lacks. DataLoss: a file is too short, or of another
@@ -124,8 +124,8 @@ absl::StatusOr<CheckpointStats> LoadCheckpoint(Session* session, const std::stri
 
 // The reverse: collective; blocks, and drives streams. Writes the tensors into `directory`, which
 // all ranks see. The directory is made if its parent is there. The files are model.safetensors, or
-// model-00001-of-0000N.safetensors and so on with an index. Where files have these names already,
-// shards have eight more digits in theirs. Of replicas, one is written.
+// model-00001-of-0000N.safetensors and so on with an index. If files have these names already,
+// shards have eight more digits in theirs. One replica of several is written.
 // The directory has the older checkpoint until one file takes or loses its name, and the newer one
 // from then on. This holds if a rank is killed or the system stops (docs/checkpoints.md). Older
 // files are removed after that. Errors reach every rank as those of LoadCheckpoint do. They leave

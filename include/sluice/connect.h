@@ -54,13 +54,14 @@ struct ConnectTensor : TensorPart {
   absl::optional<int> window = absl::nullopt;
 };
 
-// What one rank has. Both lists may be empty. A rank may give a name as source and as target.
+// The tensors that one rank has. Both lists may be empty. A rank may give a name as source and as
+// target.
 struct ConnectSpec {
   std::vector<ConnectTensor> sources = {};
   std::vector<ConnectTensor> targets = {};
-  // Names of targets, and of their sources, where these differ. Those of all ranks count together,
-  // so either side may give them. Several targets may have one source. Names that nobody asks for
-  // do not matter.
+  // Names of targets, and of their sources, where these differ. Renames of all ranks count
+  // together, so either side may give them. Several targets may have one source. Names that nobody
+  // asks for do not matter.
   std::map<std::string, std::string> renames = {};
   // Sources that no target asks for are no error. Enough if one rank says so.
   bool ignore_unused_sources = false;
@@ -79,7 +80,7 @@ class Connection {
   // Leaves the transfer to its session, as nothing here may wait for other ranks. See Drop.
   virtual ~Connection() = default;
 
-  // What was compiled. Its tensors have the targets' names. They come in the order in which the
+  // The compiled transfer. Its tensors have the targets' names. They come in the order in which the
   // lowest rank gave its targets, then the next rank those that were new, and so on. Event::tensor
   // and Run::Supply count in this order. Null after Drop.
   virtual Transfer* transfer() const = 0;
@@ -102,7 +103,7 @@ class Connection {
 };
 
 // Collective; blocks until all ranks have called, have heard what the others have, and have planned
-// the transfer. No run may be in flight. Where nobody has anything, the transfer is empty.
+// the transfer. No run may be in flight. The transfer is empty if nobody has anything.
 //
 // Targets of one name may lie on several meshes with no rank in common: each gets all of its
 // source. Sources of one name may lie on several such meshes, too, if these have equal sizes,

@@ -16,8 +16,8 @@
 namespace sluice {
 
 struct CudaOptions {
-  // Of the devices that this process sees. Not set: the one that is current for the calling
-  // thread, which is 0 unless somebody chose another.
+  // A number among the devices that this process sees. Not set: the calling thread's current
+  // device, which is 0 unless somebody chose another.
   absl::optional<int> ordinal = absl::nullopt;
   // Whether devices record when they were busy, for traces.
   bool record_spans = false;
@@ -36,7 +36,7 @@ class CudaMark {
   // The end of what `stream` of GPU `ordinal` holds now. Waits for nothing.
   static absl::StatusOr<CudaMark> Make(int ordinal, StreamHandle stream);
 
-  // What `stream`, of any GPU, gets from now on comes after the mark. Waits for nothing.
+  // All work that `stream`, of any GPU, gets from now on comes after the mark. Waits for nothing.
   absl::Status HoldBack(StreamHandle stream) const;
   // True once the mark's stream has got past it. Waits for nothing.
   absl::StatusOr<bool> Passed() const;
@@ -48,10 +48,10 @@ class CudaMark {
 };
 
 struct CudaIpcOptions {
-  // Memory of this rank stays open on others from one run to the next. What this rank frees
-  // meanwhile is free only when they close it: at the next Compile or Drop, or at the session's
-  // end. Once they may have more than so many bytes of it open, beside what was in use, memory that
-  // is new to them goes through staging.
+  // Memory of this rank stays open on others from one run to the next. Memory that this rank frees
+  // meanwhile is free only when the others close it: at the next Compile or Drop, or at the
+  // session's end. This is the most that others may have open beside memory in use. Beyond it,
+  // memory that is new to them goes through staging.
   int64_t open_bytes_max = int64_t{32} << 30;
 };
 

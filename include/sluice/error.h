@@ -12,8 +12,8 @@
 namespace sluice {
 
 struct ErrorFields {
-  // Ranks of the session that the text names, ascending. Of an error that another rank tells, as
-  // many as cross with it.
+  // Ranks of the session that the text names, ascending. An error that another rank tells brings as
+  // many ranks as cross with it.
   std::vector<int> ranks = {};
   // The first tensor that the text names: its name, of which 240 bytes may be all.
   std::optional<std::string> tensor = std::nullopt;

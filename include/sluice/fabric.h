@@ -22,7 +22,7 @@ namespace sluice {
 
 class Transport;  // sluice/transport.h
 
-// What carries bytes to one rank, and why that.
+// The wire that carries bytes to one rank, and why it was chosen.
 struct WireReport {
   int rank = -1;
   int node = -1;  // the rank's, as in Fabric::node_of_rank
@@ -67,7 +67,7 @@ class Fabric {
   // posts to `dst` have not been taken by the network; an error means that this one was not sent.
   virtual absl::Status Post(int dst, absl::Span<const std::byte> record) = 0;
 
-  // The next post that has come here: true, with its sender and what it says. Those of one rank
+  // The next post that has come here: true, with its sender and what it says. Posts of one rank
   // come in the order in which it sent them.
   virtual bool PollPost(int* src, std::vector<std::byte>* record) = 0;
 
@@ -83,8 +83,8 @@ class Fabric {
   // in time. Fabric and transports may be destroyed in any order.
   virtual absl::StatusOr<std::unique_ptr<Transport>> OpenTransport() = 0;
 
-  // What its messages to `peer` cross by, but for `rank` and `node`. The same as long as the fabric
-  // lives.
+  // The wire that messages to `peer` cross by, without `rank` and `node`. The same as long as the
+  // fabric lives.
   virtual WireReport DescribeWire(int /*peer*/) const {
     WireReport report;
     report.wire = "messages";
@@ -106,10 +106,10 @@ class Fabric {
   std::vector<int> node_of_rank_;
 };
 
-// An exchange of records of any length between all ranks of a fabric, by its all-gathers: first how
-// long each record is and how it begins, then pieces. Ranks whose records have at most 120 bytes
-// need one all-gather. Every rank hears every byte, so this is not for payload. Nothing blocks.
-// Thread: the fabric's.
+// An exchange of records of any length between all ranks of a fabric, by its all-gathers. The first
+// one has each record's length and beginning, the others its pieces. Ranks whose records have at
+// most 120 bytes need one all-gather. Every rank hears every byte, so this is not for payload.
+// Nothing blocks. Thread: the fabric's.
 class RecordExchange {
  public:
   static constexpr int64_t kDefaultBytesMax = (int64_t{1} << 31) - 1;

@@ -34,7 +34,7 @@ class Mesh {
   absl::Span<const int64_t> sizes() const { return rep_->sizes; }
   absl::Span<const int> ranks() const { return rep_->ranks; }
 
-  // Where `rank` stands in ranks(), or nothing if it is not in the mesh. O(log ranks).
+  // The position of `rank` in ranks(), or nothing if the mesh lacks it. O(log ranks).
   std::optional<int64_t> PositionOf(int rank) const;
 
   // The largest rank; -1 for the empty mesh.
@@ -58,7 +58,7 @@ class Mesh {
 
 enum class ReduceOp : uint8_t { kSum, kAvg, kMax, kMin, kProduct };
 
-// What one mesh dimension does to a tensor.
+// The effect of one mesh dimension on a tensor.
 struct Placement {
   enum class Kind : uint8_t { kReplicate, kShard, kStridedShard, kPartial };
 
@@ -95,7 +95,7 @@ struct Box {
   friend bool operator==(const Box&, const Box&) = default;
 };
 
-// What one rank holds: boxes in the order of its views.
+// The boxes that one rank holds, in the order of its views.
 struct RankBoxes {
   int rank = -1;
   std::vector<Box> boxes = {};
@@ -141,7 +141,7 @@ struct Layout {
   // order {1, 0}: cut by tp first. Coordinates, which ranks are replicas, and the order in which
   // Partial dimensions are reduced do not depend on it.
   std::vector<int> order = {};
-  // Of a tensor that is a slice of a larger one. The placements cut the larger tensor, of shape
+  // For a tensor that is a slice of a larger one: the placements cut the larger tensor, of shape
   // `whole`. The tensor of this layout begins at `offset` in it, and each rank owns what it owns of
   // the larger one there. Both have a number for each tensor dimension; or none, for no slice.
   std::vector<int64_t> whole = {};
@@ -194,7 +194,7 @@ struct TensorPart {
 // Memory of a rank's part: dense, on the host, zero at first. Movable only.
 class LocalTensor {
  public:
-  // Of a tensor of `shape`. Errors as LocalShape.
+  // Makes the memory of `rank` for a tensor of `shape`. Errors as LocalShape.
   static absl::StatusOr<LocalTensor> Create(const Layout& layout, absl::Span<const int64_t> shape,
                                             DType dtype, int rank);
 

@@ -31,15 +31,15 @@ struct StartOptions {
   absl::optional<int64_t> version = absl::nullopt;
   // A stream of the session's accelerator, in whose order the run takes part. The run comes after
   // what the stream holds at Start. Memory that Supply gives is touched after what the stream holds
-  // at that call. What the stream gets after Wait has returned comes after the run. What it gets
-  // after PollEvent has returned a TensorDone comes after that tensor. Where the transport works in
-  // stream order (NCCL, CUDA IPC), neither need have ended by then. There the host may use the
-  // memory only once it has waited for the stream. An event that nobody has taken holds nothing up.
-  // The stream stays until the run is done, and is not being captured before. PollEvent puts waits
-  // into it. So does the run's end, which may come on a progress thread.
+  // at that call. Work that the stream gets after Wait has returned comes after the run. Work that
+  // it gets after PollEvent has returned a TensorDone comes after that tensor. A transport in
+  // stream order (NCCL, CUDA IPC) may not have ended either by then. With such a transport the host
+  // may use the memory only once it has waited for the stream. An event that nobody has taken holds
+  // nothing up. The stream stays until the run is done, and is not being captured before. PollEvent
+  // puts waits into it. So does the run's end, which may come on a progress thread.
   // Without a stream, memory is ready when it is given, and complete at TensorDone and after Wait.
   absl::optional<StreamHandle> stream = absl::nullopt;
-  // What this rank's caller has found wrong with its memory since the memory was bound; else OK.
+  // An error that this rank's caller has found in its memory since the memory was bound; else OK.
   // Counts as a wrong view: every rank hears of it, and nothing moves from or to this rank.
   absl::Status refusal = absl::OkStatus();
 };
@@ -56,7 +56,7 @@ class Run {
   // Polls until this rank's part of the run is done: its sources may change, its destinations are
   // complete. After Cancel: until what the run asked of this rank is done, too. Yields, then sleeps
   // briefly, while nothing moves; with a progress thread, sleeps. How a run ended is known as long
-  // as the session lives. Of those that failed, beyond the newest 256, the message is lost.
+  // as the session lives. Only the newest 256 failures keep their message.
   absl::Status Wait() const;
 
   // The same for `limit` at most: true if the run is over, and Wait would return OK; an error is

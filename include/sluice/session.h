@@ -1,5 +1,5 @@
-// Moves tensors between meshes: transfers are compiled once and run many times. What else a session
-// does is in stream.h (data shards from storage) and checkpoint.h.
+// Moves tensors between meshes: transfers are compiled once and run many times. Sessions also
+// stream data shards from storage (stream.h), and load and save checkpoints (checkpoint.h).
 #ifndef SLUICE_SESSION_H_
 #define SLUICE_SESSION_H_
 
@@ -28,7 +28,7 @@ namespace sluice {
 class SessionImpl;
 class World;  // sluice/world.h
 
-// Where a limit is wanted that never holds anything up.
+// A limit that never holds anything up.
 inline constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
 // Everything here must be equal on all ranks, unless it says otherwise; Create checks it.
@@ -73,18 +73,18 @@ struct SessionOptions {
   // The device whose memory tensors may be in, beside host memory; null: none. May differ between
   // ranks, as tensors may: each side of each transfer lies where its views say.
   std::shared_ptr<Accelerator> accelerator = nullptr;
-  // What carries transfers between ranks; null: messages of the fabric, through pinned staging
-  // where these cannot take device memory, and within a node `direct`. Needs an accelerator. Of one
-  // kind on all ranks.
+  // The transport of transfers between ranks. Null: messages of the fabric, and within a node
+  // `direct`. Messages that cannot take device memory go through pinned staging. A transport needs
+  // an accelerator, and is of one kind on all ranks.
   std::shared_ptr<TransportMaker> transport = nullptr;
   // Between ranks of one node, without an accelerator: copy straight from source to destination
-  // memory, both ends a part of it, instead of sending messages. Where the kernel does not allow
-  // that (process_vm_readv), the lowest rank says so on stderr. What AllocateShared gave at one end
-  // is copied all the same, and messages carry the rest.
+  // memory, both ends a part of it, instead of sending messages. If the kernel does not allow such
+  // copies (process_vm_readv), the lowest rank says so on stderr. Memory of AllocateShared at one
+  // end is then copied all the same, and messages carry the rest.
   bool direct = true;
 };
 
-// What this rank's part of a compiled transfer comes to.
+// The size of this rank's part of a compiled transfer.
 struct TransferStats {
   int64_t buckets = 0;            // that this rank is a member of
   int64_t buckets_as_source = 0;  // that it sends or copies locally: summed over ranks, all buckets
@@ -105,7 +105,7 @@ struct TransferStats {
   absl::Duration plan_time;  // spent on planning, without comparing
 };
 
-// What has happened since the last ResetCounters, on this rank.
+// Counts on this rank since the last ResetCounters.
 struct SessionCounters {
   int64_t buckets_finished = 0;
   int64_t buckets_peak = 0;  // held at once
@@ -117,7 +117,7 @@ struct SessionCounters {
   absl::Duration budget_wait;  // of that, with a bucket held back by the budget alone
 };
 
-// What carries a session's transfers between this rank and the others.
+// The wires that carry a session's transfers between this rank and the others.
 struct SessionReport {
   int rank = 0;
   std::vector<WireReport> wires;  // one for each other rank, ascending
@@ -141,7 +141,7 @@ class Transfer {
 // to do. Each call is compared across ranks. A rank that differs or stays silent is named.
 //
 // Several runs may be in flight at once, under one budget. Each rank works on them in the order in
-// which they were started. Where the budget has room to choose, runs of a lower priority class go
+// which they were started. If the budget has room to choose, runs of a lower priority class go
 // first. A rank may be ahead of others. But no run ends on any rank before all ranks have started
 // the run 2 * kMaxRunsInFlight before it.
 //
@@ -219,18 +219,17 @@ class Session {
 
   // Collective; blocks until all ranks have called, each for as much as it needs, or 0. Host memory
   // for tensors, zero and page-aligned. The ranks of this node copy to and from it faster than to
-  // and from any other memory (SessionOptions::direct). Where they send messages, it is memory as
-  // any other. Null for 0 bytes. The memory may outlive the session. Physical memory is given back
-  // when it is gone on this rank and the node's other ranks have called again, or ended their
-  // sessions. ResourceExhausted, on all ranks, if one of them cannot have it, or a node's ranks ask
-  // for more than the node has left; InvalidArgument if `bytes` is negative. No run may be in
-  // flight.
+  // and from any other memory (SessionOptions::direct). For messages it is memory as any other.
+  // Null for 0 bytes. The memory may outlive the session. Physical memory is given back when it is
+  // gone on this rank and the node's other ranks have called again, or ended their sessions.
+  // ResourceExhausted, on all ranks, if one of them cannot have it, or a node's ranks ask for more
+  // than the node has left; InvalidArgument if `bytes` is negative. No run may be in flight.
   absl::StatusOr<std::shared_ptr<std::byte>> AllocateShared(int64_t bytes);
 
   // Collective, in the place of another call that blocks until all ranks have called, by the name
   // of its function: "Connect". For a caller that has nothing good to give to that call. The call
-  // fails on all ranks with an error that has the code and text of `why` and names those that
-  // refuse; where all do, with each rank's own. Returns the error. The session stays usable.
+  // fails on all ranks. The error has the code and text of `why`, and names the ranks that refuse.
+  // If all refuse, each rank gets its own error. Returns the error. The session stays usable.
   absl::Status Refuse(absl::string_view call, const absl::Status& why);
 
   // Ends the session. OK: no memory is in use any more. No stream can be opened afterwards.
@@ -241,7 +240,7 @@ class Session {
   // The progress thread ends, unless a run is in flight.
   absl::Status Close();
 
-  // What has been recorded. Null: trace_events is 0, or this is a forked child of a process whose
+  // The recorded trace. Null: trace_events is 0, or this is a forked child of a process whose
   // session has a progress thread.
   TraceLog* trace();
 

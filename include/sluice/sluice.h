@@ -6,7 +6,7 @@
 // docs/c.md has an example, and the rules in full. In short:
 //
 // Calls return a sluice_status: 0 is OK, errors are negative, and sluice_last_error has the text.
-// Nothing is thrown. Results go to the last arguments. Where a call fails, handles and numbers are
+// Nothing is thrown. Results go to the last arguments. If a call fails, handles and numbers are
 // NULL or 0, and views are empty. Other structs, arrays, and numbers that say how much room there
 // is are as they were.
 //
@@ -17,14 +17,13 @@
 // Times are in seconds, and a negative one is no limit. 0 is the default of an option. As an
 // argument it is a look without waiting.
 //
-// What a caller passes is read during the call, and may go afterwards. The exceptions are memory of
-// tensors, and callbacks with their `self`. What a caller gets as a pointer belongs to the handle
-// that it was got from, unless said otherwise. Each handle has a function that ends it, which takes
-// NULL, too.
+// Arguments are read during the call, and may go afterwards. The exceptions are memory of tensors,
+// and callbacks with their `self`. A pointer that a caller gets belongs to the handle that it was
+// got from, unless said otherwise. Each handle has a function that ends it, which takes NULL, too.
 //
-// Collective calls are made by all ranks of a session in one order. What one rank gets wrong in
-// such a call is an error on every rank. Of some mistakes, such as a NULL handle, the others hear
-// by their timeouts alone: docs/c.md lists them.
+// Collective calls are made by all ranks of a session in one order. A mistake of one rank in such a
+// call is an error on every rank. Some mistakes, such as a NULL handle, the others notice by their
+// timeouts alone: docs/c.md lists them.
 //
 // Thread: any, unless said otherwise. A session and all that belongs to it is used by the thread
 // that made it: others get SLUICE_FAILED_PRECONDITION.
@@ -44,7 +43,8 @@ extern "C" {
 #define SLUICE_CALL
 #endif
 
-// Of this header. A library whose sluice_api_version is as large knows all that is here.
+// The version of this header. A library whose sluice_api_version is as large knows all that is
+// here.
 #define SLUICE_API_VERSION 1
 
 // ---- Statuses.
@@ -78,18 +78,18 @@ SLUICE_CALL int32_t sluice_api_version(void);
 SLUICE_CALL const char* sluice_version(void);
 // "DEADLINE_EXCEEDED"; "UNKNOWN" of what is no status. Lives for ever.
 SLUICE_CALL const char* sluice_status_name(sluice_status status);
-// What went wrong in this thread's last call that failed; "" before the first. Names tensors and
-// ranks. Valid until this thread's next call that fails.
+// The text of the error of this thread's last call that failed; "" before the first. Names tensors
+// and ranks. Valid until this thread's next call that fails.
 SLUICE_CALL const char* sluice_last_error(void);
-// What that error is about, for programs: "ranks" of the session as "0-2, 5", the name of the first
-// "tensor", the "epoch" that could not begin. NULL where it names none. Valid as long.
+// A field of that error, for programs: "ranks" of the session as "0-2, 5", the name of the first
+// "tensor", the "epoch" that could not begin. NULL if the error names none. Valid as long.
 SLUICE_CALL const char* sluice_last_error_field(const char* field);
 // For callbacks, before they return an error: its text.
 SLUICE_CALL void sluice_set_error(const char* text);
 
 // ---- Tensors.
 
-// Types of elements. A bool is one byte. Those with x2 hold two numbers in a byte.
+// Types of elements. A bool is one byte. Types with x2 hold two numbers in a byte.
 enum {
   SLUICE_NO_DTYPE = 0,
   SLUICE_F64 = 1,
@@ -124,7 +124,7 @@ SLUICE_CALL const char* sluice_dtype_name(int32_t dtype);
 SLUICE_CALL sluice_status sluice_dtype_parse(const char* name, int32_t* dtype);
 
 // Tensors have up to this many dimensions. A scalar has none: its `shape` is not looked at, and
-// `offset` of its boxes. Where memory is one element of one dimension, it is a scalar's, too.
+// `offset` of its boxes. Memory of one element in one dimension may be a scalar's, too.
 #define SLUICE_NDIM_MAX 8
 
 // Strided memory of one rank, with DLPack's fields. This struct never changes. Element (p_0, p_1,
@@ -168,7 +168,7 @@ typedef struct {
   const int32_t* ranks;    // as many as their product, row-major; NULL: 0, 1, 2, ...
   const char* placements;  // one for each mesh dimension: "S(0),R"; also SS(d,k) and P(sum)
   const int32_t* order;    // of the mesh dimensions' visits; NULL: left to right
-  // Of a tensor that is a slice of a larger one: its shape, and where this one begins in it; or
+  // For a slice of a larger tensor: the larger one's shape, and where the slice begins in it; or
   // NULL. As many numbers as the tensor has dimensions.
   const int64_t* whole;
   const int64_t* offset;
@@ -227,8 +227,8 @@ SLUICE_CALL sluice_status sluice_store_connect(const char* address,
 // A table in this process.
 SLUICE_CALL sluice_status sluice_store_in_memory(sluice_store** store);
 
-// What a caller's own store answers with: get and compare_set with one value, list with entries.
-// Copies what it is given. To be called within the callback only.
+// The answer of a caller's own store: one value for get and compare_set, entries for list. Copies
+// what it is given. To be called within the callback only.
 typedef struct sluice_reply sluice_reply;
 SLUICE_CALL sluice_status sluice_reply_value(sluice_reply* reply, const void* value, size_t bytes);
 SLUICE_CALL sluice_status sluice_reply_entry(sluice_reply* reply, const void* key, size_t key_bytes,
@@ -327,8 +327,8 @@ SLUICE_CALL void sluice_world_destroy(sluice_world* world);
 
 // Waits until nobody is missing.
 SLUICE_CALL sluice_status sluice_world_wait(sluice_world* world, double timeout_s);
-// Those that are waited for: "server 1, server 3". Valid until the next call of this function with
-// this world.
+// Names the members that are waited for: "server 1, server 3". Valid until the next call of this
+// function with this world.
 SLUICE_CALL sluice_status sluice_world_missing(sluice_world* world, const char** text);
 
 // Which members to list, in the order of ranks.
@@ -364,7 +364,7 @@ SLUICE_CALL const char* sluice_world_store_address(const sluice_world* world);
 SLUICE_CALL int64_t sluice_world_epoch(const sluice_world* world);
 // Says which version is the last that this epoch runs. The first call of any member counts.
 SLUICE_CALL sluice_status sluice_world_end_epoch(sluice_world* world, int64_t after_version);
-// What sluice_world_end_epoch has said; SLUICE_PENDING: nothing yet.
+// The version that sluice_world_end_epoch has named; SLUICE_PENDING: none yet.
 SLUICE_CALL sluice_status sluice_world_epoch_ends(sluice_world* world, int64_t* after_version);
 
 // ---- Sessions: one rank's end of a group of ranks that move tensors.
@@ -398,7 +398,7 @@ SLUICE_CALL sluice_status sluice_session_create(sluice_store* store, const char*
                                                 int32_t rank, int32_t count,
                                                 const sluice_session_options* options,
                                                 sluice_session** session);
-// Of all members of a world: roles in declared order, and ranks within a role.
+// A session of all members of a world: roles in declared order, and ranks within a role.
 SLUICE_CALL sluice_status sluice_world_session(sluice_world* world,
                                                const sluice_session_options* options,
                                                sluice_session** session);
@@ -414,7 +414,7 @@ typedef struct {
 #define SLUICE_EPOCH_OPTIONS_INIT \
   { sizeof(sluice_epoch_options), NULL, 0, 0 }
 
-// Of the members that are there now, without those that are lost: the next epoch of the world. For
+// A session of the members that are there now, without lost ones: the next epoch of the world. For
 // worlds whose members come and go between transfers. NULL: the defaults.
 SLUICE_CALL sluice_status sluice_world_next_session(sluice_world* world,
                                                     const sluice_session_options* options,
@@ -454,13 +454,13 @@ SLUICE_CALL sluice_status sluice_allocate(sluice_session* session, int64_t bytes
 SLUICE_CALL void* sluice_memory_data(const sluice_memory* memory);
 SLUICE_CALL void sluice_memory_destroy(sluice_memory* memory);
 
-// What carries bytes to which ranks, on one line. `bytes`: room at `text` before the call, and the
-// length with its final zero after it. `text` may be NULL: to ask for the length.
+// Says on one line which wires carry bytes to which ranks. `bytes`: room at `text` before the call,
+// and the length with its final zero after it. `text` may be NULL: to ask for the length.
 // SLUICE_OUT_OF_RANGE: there is less room than that. Any thread.
 SLUICE_CALL sluice_status sluice_session_report(const sluice_session* session, char* text,
                                                 size_t* bytes);
-// What this rank has recorded, as JSON for Perfetto. Text as above. SLUICE_FAILED_PRECONDITION:
-// `trace_events` is 0.
+// The trace that this rank has recorded, as JSON for Perfetto. Text as above.
+// SLUICE_FAILED_PRECONDITION: `trace_events` is 0.
 SLUICE_CALL sluice_status sluice_session_trace(sluice_session* session, char* text, size_t* bytes);
 
 // Names live for ever. docs/c.md has all of them.
@@ -527,14 +527,14 @@ typedef struct {
   const char* source;
 } sluice_rename;
 
-// What one rank has.
+// The tensors that one rank has.
 typedef struct {
   size_t size;
   const sluice_half* sources;
   int64_t num_sources;
   const sluice_half* targets;
   int64_t num_targets;
-  // Where names differ. Those of all ranks count together.
+  // Names of targets and of their sources that differ. Renames of all ranks count together.
   const sluice_rename* renames;
   int64_t num_renames;
   int32_t priority;      // 0: as other ranks say
@@ -554,8 +554,8 @@ SLUICE_CALL sluice_status sluice_rebind(sluice_transfer* transfer, const sluice_
                                         int64_t num_sources, const sluice_half* targets,
                                         int64_t num_targets);
 
-// Of a transfer's tensors: how many (-1: no transfer), and their names (NULL: there is none such).
-// Those of a connected transfer have the targets' names.
+// Counts a transfer's tensors (-1: no transfer), and names them (NULL: there is none such). The
+// tensors of a connected transfer have the targets' names.
 SLUICE_CALL int64_t sluice_transfer_count(const sluice_transfer* transfer);
 SLUICE_CALL const char* sluice_transfer_name(const sluice_transfer* transfer, int64_t tensor);
 SLUICE_CALL sluice_status sluice_transfer_metrics(sluice_transfer* transfer, sluice_metric* metrics,
@@ -570,7 +570,7 @@ typedef int64_t sluice_run;
 
 typedef struct {
   size_t size;
-  // Of a connected transfer: what the caller calls the content. Above that of the run before; 0:
+  // For a connected transfer: what the caller calls the content. Above that of the run before; 0:
   // none.
   int64_t version;
   int32_t events;  // 1: sluice_next_event tells of this run
@@ -579,9 +579,9 @@ typedef struct {
 #define SLUICE_START_OPTIONS_INIT \
   { sizeof(sluice_start_options), 0, 0, 0 }
 
-// Collective; does not block. Of a compiled transfer, `src` and `dst` have an entry for each
+// Collective; does not block. For a compiled transfer, `src` and `dst` have an entry for each
 // tensor; NULL: this rank has nothing of that side. Their memory must stay until the run is over.
-// Of a connected transfer both are NULL. Views of a transfer's first run are compared: if one is
+// For a connected transfer both are NULL. Views of a transfer's first run are compared: if one is
 // wrong, sluice_wait returns SLUICE_INVALID_ARGUMENT on every rank. Later they are an error of this
 // call, which ends the session; so are wrong options. NULL options: the defaults.
 // SLUICE_FAILED_PRECONDITION, of this rank alone: 16 runs are in flight. Start again after a wait.
@@ -700,8 +700,8 @@ typedef struct {
 #define SLUICE_TRANSFORM_INIT \
   { sizeof(sluice_transform), NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
-// Equal on all ranks, but for what include/sluice/stream.h lets differ. What zero means is said
-// where it is not what stream.h has as its default.
+// Equal on all ranks, but for what include/sluice/stream.h lets differ. Zero means the default of
+// stream.h, unless the field says otherwise.
 typedef struct {
   size_t size;
   const char* uri;  // "file:DIR", "mmap:DIR", "http://HOST/BASE/", ...; NULL: `generate`
@@ -764,8 +764,8 @@ SLUICE_CALL int32_t sluice_stream_ready(const sluice_stream* stream);
 SLUICE_CALL sluice_status sluice_stream_end_update(sluice_stream* stream);
 // Items that this rank gets in all; -1: no stream.
 SLUICE_CALL int64_t sluice_stream_items(const sluice_stream* stream);
-// What has been given back so far, as bytes to go on from. `bytes` as in sluice_session_report, but
-// without a final zero.
+// The items that have been given back so far, as bytes to go on from. `bytes` as in
+// sluice_session_report, but without a final zero.
 SLUICE_CALL sluice_status sluice_stream_cursor(const sluice_stream* stream, void* cursor,
                                                size_t* bytes);
 SLUICE_CALL sluice_status sluice_stream_metrics(sluice_stream* stream, sluice_metric* metrics,
@@ -778,7 +778,7 @@ SLUICE_CALL sluice_status sluice_merge_cursors(const void* const* cursors,
                                                const size_t* cursor_bytes, int64_t num_cursors,
                                                void* merged, size_t* bytes);
 
-// Of a lease: how many items (-1: no lease), and each one's number and epoch (-1: no such item).
+// Items of a lease: how many (-1: no lease), and each one's number and epoch (-1: no such item).
 SLUICE_CALL int64_t sluice_lease_items(const sluice_lease* lease);
 SLUICE_CALL int64_t sluice_lease_item(const sluice_lease* lease, int64_t i);
 SLUICE_CALL int64_t sluice_lease_epoch(const sluice_lease* lease, int64_t i);

@@ -37,7 +37,7 @@ inline constexpr absl::Duration kDefaultStoreLease = absl::Seconds(5);
 
 using StoreEntries = std::vector<std::pair<std::string, std::string>>;  // key, value
 
-// What lies below a prefix at one time.
+// The entries below a prefix at one time.
 struct StoreView {
   uint64_t version = 0;  // for the next Watch of the same prefix through the same Store
   StoreEntries entries;  // sorted by key
@@ -91,14 +91,14 @@ class Store {
   virtual absl::StatusOr<std::string> CompareSet(absl::string_view key, absl::string_view expected,
                                                  absl::string_view desired) = 0;
 
-  // What lies below a prefix, sorted by key. ResourceExhausted: more than 16 MiB.
+  // Lists the entries below a prefix, sorted by key. ResourceExhausted: more than 16 MiB.
   virtual absl::StatusOr<StoreEntries> List(absl::string_view prefix) = 0;
 
   // Sets a key that goes away when this process does, or falls silent for longer than `lease`
   // (100 ms to 1 h). AlreadyExists: the key has a value, and its holder lives. `value` is not
   // empty.
   //
-  // Whoever else changes the key leaves it held. Whoever else removes the key ends the hold.
+  // Others that change the key leave it held. Others that remove the key end the hold.
   //
   // This one works by heartbeats through the five calls, from a thread of its own. Watchers see
   // them stop, and remove the key. Until one has looked on for the time of the lease, Get and List
@@ -125,11 +125,11 @@ std::unique_ptr<Store> MakeMemoryStore();
 struct StoreOptions {
   // The secret of those who may use the store: long, and random. Required unless the store is on
   // this host's loopback interface, and of this process's user or root. It is never sent: both
-  // sides prove that they know it. What is said afterwards is not encrypted.
+  // sides prove that they know it. Later messages are not encrypted.
   std::string token;
-  // Of connecting, and of the answer to each call.
+  // The limit of connecting, and of the answer to each call.
   absl::Duration timeout = absl::Seconds(30);
-  // Of the first connecting alone, in place of `timeout`.
+  // The limit of the first connecting alone, in place of `timeout`.
   absl::optional<absl::Duration> connect_timeout = absl::nullopt;
 };
 
@@ -139,8 +139,8 @@ struct StoreOptions {
 //
 // InvalidArgument: no such address. PermissionDenied: another token, at either end, or none;
 // without a token, another user. FailedPrecondition: no token for a store beyond the loopback
-// interface, or where the system does not tell whose it is; a server of another version or byte
-// order. Unavailable: nobody answers.
+// interface, or for one whose owner the system does not tell. FailedPrecondition, too: a server of
+// another version or byte order. Unavailable: nobody answers.
 //
 // A connection that breaks fails the calls under way with Unavailable, and ends all leases. Later
 // calls connect anew. If another store answers than before, for example one that was restarted, all
@@ -148,7 +148,7 @@ struct StoreOptions {
 absl::StatusOr<std::unique_ptr<Store>> ConnectStore(absl::string_view address,
                                                     const StoreOptions& options);
 
-// How much a server takes. Whoever passes a limit gets ResourceExhausted.
+// How much a server takes. A client that passes a limit gets ResourceExhausted.
 struct StoreLimits {
   int64_t keys = int64_t{1} << 16;
   int64_t bytes = int64_t{64} << 20;  // of all keys and values

@@ -34,9 +34,9 @@ namespace sluice {
 
 class Session;
 
-// What makes items that do not lie on storage: a simulator, a search, an environment. Writes item
-// number `item` into `into`, all of it. Runs on threads of the stream (`generator_threads`); what
-// it throws ends the stream.
+// Makes items that do not lie on storage: a simulator, a search, an environment. Writes item number
+// `item` into `into`, all of it. Runs on threads of the stream (`generator_threads`). An exception
+// that it throws ends the stream.
 using Generator = std::function<absl::Status(int64_t item, absl::Span<std::byte> into)>;
 
 // The same, for items whose lengths vary: returns how many bytes of `into` the item has. The rest
@@ -94,7 +94,7 @@ struct StreamSource {
   // them, too. Under kFree alone: the other orders say by themselves how far a generator runs.
   int64_t generate_ahead = 1;
   // How many threads of a rank make items at once: 1 .. 256. More than one call the generator
-  // concurrently. Where ranks share items, each makes an equal share of them.
+  // concurrently. Ranks that share items each make an equal share of them.
   int generator_threads = 1;
 
   // At most, to one HTTP server: 1 .. 4096. May differ between ranks, as their networks may.
@@ -137,7 +137,7 @@ struct ItemTransform {
   std::vector<int64_t> shape = {};
   // Items of shape {height, width, channels} become {channels, height, width}.
   bool planar = false;
-  // What is left of items of shape {height, width, channels}, before they become planar.
+  // The part that is kept of items of shape {height, width, channels}, before they become planar.
   absl::optional<ItemCrop> crop = absl::nullopt;
 };
 
@@ -164,12 +164,12 @@ struct StreamOrder {
   bool shuffle = false;  // the order follows from (seed, epoch), whatever the number of ranks
   uint64_t seed = 0;
   // With it, blocks of so many items, neighbours in the source, are shuffled, and the items within
-  // each block. What one rank alone takes of a block is read together, with long reads, as far as
-  // the budget holds two blocks. Without it: items singly.
+  // each block. Items of a block that one rank alone takes are read together, with long reads, as
+  // far as the budget holds two blocks. Without it: items singly.
   absl::optional<int64_t> shuffle_block_items = absl::nullopt;
   int64_t epochs = 1;
-  // Where to go on: what Stream::Cursor or MergeCursors returned; empty: at the beginning. The
-  // ranks may pass each its own, of as many ranks as there are now, or all the same merged one.
+  // The place to go on from, which Stream::Cursor or MergeCursors returned; empty: the beginning.
+  // The ranks may pass each its own, of as many ranks as there are now, or all the same merged one.
   std::string cursor = {};
   // True: in the order of the epoch. False: as they come. May differ between ranks.
   bool in_order = true;
@@ -192,8 +192,8 @@ struct StreamReads {
   RetryOptions retry = {};
 };
 
-// Where items are put for the consumer, and as what. All but the transform may differ between
-// ranks.
+// The buffers that items are put into for the consumer, and their form. All but the transform may
+// differ between ranks.
 struct StreamBuffers {
   int count = 2;            // beside the budget of the reads
   int64_t batch_items = 1;  // in each
@@ -219,7 +219,7 @@ struct StreamOptions {
   absl::optional<int64_t> trace_epochs = absl::nullopt;
 };
 
-// What is known of a read that failed for good. In the status that ended the stream.
+// Describes a read that failed for good. In the status that ended the stream.
 struct ReadFailure {
   std::string object;
   int64_t offset = 0;
@@ -274,20 +274,20 @@ class Lease {
   int64_t items() const;
   int64_t item(int64_t i = 0) const;  // its number in the source
   int64_t epoch(int64_t i = 0) const;
-  // Of the i-th item: the shape of the format, or one dimension of bytes; after the transform.
-  // Begins at 64 bytes where the item was read or copied, and of "mmap:" where its dtype allows.
+  // The i-th item: the shape of the format, or one dimension of bytes; after the transform. An item
+  // that was read or copied begins at 64 bytes. One that lies in a mapped file begins where its
+  // dtype allows.
   TensorView view(int64_t i = 0) const;
   // True if the items are of one type and shape, and lie one behind the other.
   bool is_batch() const;
   // All items one behind the other, where is_batch(): {items, shape of an item}.
   TensorView batch() const;
 
-  // What `stream` gets from now on comes after the items are in their memory. Waits for nothing.
-  // FailedPrecondition for items in host memory; the device's error otherwise.
+  // All work that `stream` gets from now on comes after the items are in their memory. Waits for
+  // nothing. FailedPrecondition for items in host memory; the device's error otherwise.
   absl::Status Await(StreamHandle stream) const;
 
-  // Gives the memory back now. What has been given to a stream of the device and reads it must
-  // have ended.
+  // Gives the memory back now. Work of the device's streams that reads it must have ended.
   void Release();
   // Gives the memory back when `stream` has got past what it holds now: nobody waits for that here.
   // FailedPrecondition for items in host memory; the device's error otherwise, and then the lease
@@ -327,8 +327,9 @@ class Stream {
   // Items this rank will get from its beginning to its end.
   virtual int64_t items() const = 0;
 
-  // What has been released so far, mostly in a few hundred bytes: see StreamOrder::cursor. Items
-  // that are read ahead, or leased, come again. At most 256 KiB: see docs/streaming.md.
+  // The items that have been released so far, mostly in a few hundred bytes: see
+  // StreamOrder::cursor. Items that are read ahead, or leased, come again. At most 256 KiB: see
+  // docs/streaming.md.
   virtual std::string Cursor() const = 0;
 
   virtual StreamStats stats() const = 0;

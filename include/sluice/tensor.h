@@ -16,7 +16,7 @@ namespace sluice {
 // Tensors have 1 to this many dimensions.
 inline constexpr int kMaxTensorDims = 8;
 
-// Values travel between ranks: new ones come at the end. A bool is one byte, 0 or 1. Those from
+// Values travel between ranks: new ones come at the end. A bool is one byte, 0 or 1. Types from
 // kF8E8M0 on are opaque: they move as they are, and are neither cast nor reduced.
 enum class DType : uint8_t {
   kF64,
@@ -63,8 +63,8 @@ struct TensorView {
   void* data = nullptr;
   int64_t byte_offset = 0;
   std::vector<int64_t> shape = {};  // elements per dimension
-  // In elements, >= 0; empty means dense row-major. Those of dimensions of size 1 do not matter. A
-  // source may repeat and overlap itself: stride 0 is what `expand` gives. A destination may have
+  // In elements, >= 0; empty means dense row-major. Strides of dimensions of size 1 do not matter.
+  // A source may repeat and overlap itself: stride 0 is what `expand` gives. A destination may have
   // its dimensions in any order, with gaps, and interleaved, but no two elements at one place. A
   // destination is refused, too, where finding out whether two elements meet takes too long. This
   // happens only where three or more large dimensions interleave in many ways.
@@ -72,8 +72,8 @@ struct TensorView {
   DType dtype = DType::kF32;
   DeviceKind device = DeviceKind::kCpu;
   int32_t device_ordinal = 0;
-  // Where the rank holds boxes (Layout::boxes): a view of each, in the order of the list. All that
-  // is above is then not looked at.
+  // For a rank that holds boxes (Layout::boxes): a view of each, in the order of the list. The
+  // fields above are then not looked at.
   std::vector<TensorView> boxes = {};
 };
 

@@ -16,7 +16,7 @@
 
 namespace sluice {
 
-// Latency and faults added to a source. What happens to a read follows from (seed, item, attempt)
+// Latency and faults added to a source. The fate of a read follows from (seed, item, attempt)
 // alone.
 struct InjectedDelay {
   absl::Duration latency;

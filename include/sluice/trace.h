@@ -37,7 +37,7 @@ class TraceLog {
   virtual void Clear() = 0;
 };
 
-// What one rank contributes to a file.
+// One rank's contribution to a file.
 struct TracePart {
   std::string content;  // what Serialize returned
   int64_t clock_offset_ns =

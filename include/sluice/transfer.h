@@ -12,11 +12,11 @@
 namespace sluice {
 
 // One tensor of a transfer. Differing dtypes must both be floating ones. Elements are rounded to
-// nearest even. What overflows becomes infinite. In f8e4m3, which has no infinity, it and
-// infinities become 448 with their sign. Under Partial source placements, contributions are reduced
-// in `src_dtype`, in mesh order, and cast afterwards. Of several Partial mesh dimensions the first
-// is reduced first. Neighbouring dimensions with the same op (sum, max or min) are reduced at once,
-// in the order of the mesh. The result has the same bits on any number of nodes.
+// nearest even. Values that overflow become infinite. In f8e4m3, which has no infinity, such values
+// and infinities become 448 with their sign. Under Partial source placements, contributions are
+// reduced in `src_dtype`, in mesh order, and cast afterwards. The first of several Partial mesh
+// dimensions is reduced first. Neighbouring dimensions with the same op (sum, max or min) are
+// reduced at once, in the order of the mesh. The result has the same bits on any number of nodes.
 struct TensorTransfer {
   std::string name = {};  // for messages
   std::vector<int64_t> shape = {};
@@ -29,10 +29,10 @@ struct TensorTransfer {
 };
 inline constexpr int kMaxWindow = (1 << 16) - 1;
 
-// Of transfers that run at once, one of a lower class has the first claim on the budget.
+// A transfer of a lower class has the first claim on the budget among transfers that run at once.
 inline constexpr int kPriorityClasses = 4;
 
-// What a transfer is, the same on all ranks, in the same order.
+// A transfer's tensors, the same on all ranks, in the same order.
 struct TransferSpec {
   std::vector<TensorTransfer> tensors = {};
   int priority_class = 0;  // 0 (the most urgent) .. kPriorityClasses - 1

@@ -1,7 +1,7 @@
 // The seam to whatever carries the bytes of buckets between ranks.
 //
-// A transport moves bytes and decides nothing: which bucket goes when is the engine's business. Who
-// writes a Fabric for another bootstrap than MPI returns one from OpenTransport.
+// A transport moves bytes and decides nothing: which bucket goes when is the engine's business. A
+// Fabric for another bootstrap than MPI returns a transport from OpenTransport.
 #ifndef SLUICE_TRANSPORT_H_
 #define SLUICE_TRANSPORT_H_
 
@@ -32,8 +32,8 @@ struct FoldSource {
   size_t stride_bytes = 0;
 };
 
-// What a receive makes of several sends, which are contributions of equal length. They are added up
-// in this order with the results of a reduction (docs/layouts.md), and at last divided. The
+// Several sends, contributions of equal length, that a receive makes one result of. They are added
+// up in this order with the results of a reduction (docs/layouts.md), and at last divided. The
 // receive's memory overlaps none of those that lie here. Elements are whole in every row of either
 // end.
 struct Fold {
@@ -61,16 +61,16 @@ struct TransportOp {
   std::byte* data = nullptr;  // valid, and for a send unchanged, until the op's event
   size_t bytes = 0;           // both ends give the same number, at most kMaxTransportBytes
   uint64_t cookie = 0;        // comes back in the event
-  // Where the bytes are rows of `row_bytes`, this far apart from `data` on. 0 rows: one stretch.
-  // Each end has rows of its own.
+  // Rows of `row_bytes` bytes begin `stride_bytes` apart, from `data` on. `row_bytes` 0: one
+  // stretch. Each end has rows of its own.
   size_t row_bytes = 0;
   size_t stride_bytes = 0;
   // Which operation of its bucket it is, equal at both ends. An operation may depend on those of
   // lower hops of the bucket, and on no other one.
   int hop = 0;
-  // Of a receive, where it is copied by this host: whether what it brings is read soon.
+  // For a receive that this host copies: whether the bytes that it brings are read soon.
   WriteHint stores = WriteHint::kPlain;
-  // Of a receive: it meets one send of each peer here, of `bytes` bytes, and writes what they come
+  // For a receive: it meets one send of each peer here, of `bytes` bytes, and writes what they come
   // to. `peer` and `tag` are the first one's. Stays, and all that it points to, until the event.
   const Fold* fold = nullptr;
 };
@@ -78,10 +78,10 @@ struct TransportOp {
 inline constexpr int kMaxTransportTag = 1 << 14;
 inline constexpr size_t kMaxTransportBytes = size_t{1} << 30;
 
-// What allocates staging in place of Device::AllocateBuffer, whose contract it keeps.
+// Allocates staging in place of Device::AllocateBuffer, whose contract it keeps.
 using StagingAllocator = absl::StatusOr<DeviceMemory> (*)(Device* device, size_t bytes);
 
-// What kind of transport it is.
+// The kind of a transport: how it differs from the contract below.
 struct TransportTraits {
   absl::string_view name;  // "mpi", "loopback": for error messages and tables; lives for ever
   // An event does not say that the operation has ended. It says that all later work of the device
@@ -104,7 +104,7 @@ struct TransportTraits {
   bool takes_own_rank = false;
   // All operations lie in what UseStaging was given, at both ends, if it was given any.
   bool staged_only = false;
-  // Where UseStaging can prepare no memory but that of an allocator of the transport's: this.
+  // Allocates the only memory that UseStaging can prepare; null: UseStaging can prepare any.
   StagingAllocator allocate_staging = nullptr;
 };
 
@@ -139,9 +139,9 @@ class Transport {
   explicit Transport(const TransportTraits& traits) : traits_(traits) {}
   Transport(const Transport&) = delete;
   Transport& operator=(const Transport&) = delete;
-  // Withdraws receives that no message has met yet. Whatever else is outstanding cannot be taken
-  // back: its memory must stay valid until the process ends, or be kept by KeepUntilOver. What was
-  // sent to it and comes later is never taken for a message of another transport. Never waits.
+  // Withdraws receives that no message has met yet. All else that is outstanding cannot be taken
+  // back: its memory must stay valid until the process ends, or be kept by KeepUntilOver. A message
+  // that was sent to it and comes later is never taken for one of another transport. Never waits.
   virtual ~Transport();
 
   // Memory of what is outstanding stays, beyond the transport's end, until no operation can read or
@@ -158,9 +158,9 @@ class Transport {
   // Whether sends may lie at `data`, which is memory of a kind that it takes. Receives always may.
   virtual bool CanSendFrom(const std::byte* /*data*/) { return true; }
 
-  // Where most operations are going to lie, in memory that it takes: to prepare that, where this
-  // helps. Instead of what was given before; nothing may be outstanding. The memory stays until the
-  // next call, or the transport's end.
+  // Names the memory, of a kind that it takes, in which most operations will lie, to be prepared if
+  // this helps. Replaces the memory that was given before; nothing may be outstanding. The memory
+  // stays until the next call, or the transport's end.
   virtual absl::Status UseStaging(absl::Span<std::byte> staging) = 0;
 
   // Closes memory of other ranks that it keeps open for operations to come, so that they may free
@@ -180,16 +180,15 @@ class Transport {
   // Takes back the receives that no message has met yet: each ends with a Cancelled event. Sends,
   // and receives that a message has met, cannot be taken back and end as they would have.
   // Operations started later are not concerned. A transport in groups is ended by it: no part of a
-  // group can be taken back, and others wait for it. Whatever has no event yet, and all that is
-  // started later, fails; all ranks must do the same.
+  // group can be taken back, and others wait for it. Operations without an event yet, and all that
+  // are started later, fail; all ranks must do the same.
   virtual void Withdraw() = 0;
 
   // Parts from the other ranks, after a failure: Withdraw; and a send between ranks that have both
   // parted ends, with OK or Cancelled, though nobody receives it. To be called again and again,
   // beside Poll, until it is true. Then nothing is outstanding here, and this rank's parting has
   // come to all others that live. Nothing may be started afterwards. A kind that cannot end sends
-  // so does no more than Withdraw. Where there are several transports, each is parted from by
-  // itself.
+  // so does no more than Withdraw. Each of several transports is parted from by itself.
   virtual bool Part() {
     Withdraw();
     return outstanding() == 0;

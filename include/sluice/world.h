@@ -40,17 +40,19 @@ struct RoleSize {
 };
 
 struct WorldOptions {
-  // Where members meet: "tcp://HOST:PORT". A `sluice-store` listens there, or one member does.
+  // The store where members meet: "tcp://HOST:PORT". A `sluice-store` listens there, or one member
+  // does.
   std::string store;
   // A store of another kind, in place of `store`.
   std::shared_ptr<Store> own_store;
   // Whether this member serves the store, at the port of `store`, for as long as its World lives.
-  // Where true, the port is waited for, as that of a world that is about to end. Not set: it does
-  // if nobody listens there, and it is rank 0 of the first role, and HOST is an address of this
-  // host.
+  // True: waits for the port if another process has it, such as a world that is about to end. Not
+  // set: it does if nobody listens there, and it is rank 0 of the first role, and HOST is an
+  // address of this host.
   absl::optional<bool> serve = absl::nullopt;
-  // What all members know and strangers do not. In place of `token`, a file may hold the token.
-  // Links ask for it, too. Without one, that of an `own_store` that ConnectStore has made counts.
+  // The secret that all members know and strangers do not. A file may hold the token, in place of
+  // `token`. Links ask for it, too. Without a token, the token of an `own_store` that ConnectStore
+  // has made counts.
   std::string token;
   std::string token_file;
   // Tells worlds apart that meet at one store. Letters, digits, '_', '-' and '.'.
@@ -70,14 +72,15 @@ struct WorldOptions {
   // After how long a member that the store hears nothing of is lost. A member whose process ends
   // is lost at once, if the store is one of Sluice's own.
   absl::Duration lease = absl::Seconds(10);
-  // What carries payload between nodes. "auto": UCX if all members have it, and RDMA devices; else
-  // TCP. "ucx": an error if a member lacks UCX. "tcp". One member's "tcp" makes it TCP for all.
+  // The wire that carries payload between nodes. "auto": UCX if all members have it, and RDMA
+  // devices; else TCP. "ucx": an error if a member lacks UCX. "tcp". One member's "tcp" makes it
+  // TCP for all.
   std::string wires = "auto";
   // The address at which others reach this member, if it is not to listen on all of its host's.
   std::string bind;
 };
 
-// What the environment says. From the first of these that is there:
+// Reads options from the environment. Rank and size come from the first of these that is there:
 // * Sluice's own: SLUICE_RANK and SLUICE_SIZE;
 // * torchrun's: RANK and WORLD_SIZE;
 // * Open MPI's: OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE;
@@ -141,10 +144,11 @@ class World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  // Those that have come and have not left, in the order of fabric ranks. Asks the store.
+  // The members that have come and have not left, in the order of fabric ranks. Asks the store.
   virtual absl::StatusOr<std::vector<WorldMember>> members() = 0;
-  // Those that are waited for: "server 1", "server 3". A role whose size nobody has said yet counts
-  // as one that lacks its rank 0. A lost member is missing until another process takes its place.
+  // Names the members that are waited for: "server 1", "server 3". A role whose size nobody has
+  // said yet counts as one that lacks its rank 0. A lost member is missing until another process
+  // takes its place.
   virtual absl::StatusOr<std::vector<std::string>> missing() = 0;
 
   // A member may join while others are still in an earlier world of the same name. Their places are
@@ -215,7 +219,7 @@ class World {
 //     auto session = sluice::NextSession(world.get(), {}, epoch);
 //     if (!session.ok()) return session.status();
 //     // Connect, and run versions. Go round again when a run fails because a member is lost, or
-//     // when the epoch ends for those that have joined. Close the session before. Where Close
+//     // when the epoch ends for those that have joined. Close the session before. If Close
 //     // fails, leave the memory as it is, and take other memory for the next version.
 //   }
 //
