@@ -19,8 +19,8 @@ inline constexpr int64_t kSlotBookkeepingBytes = 2048;
 inline constexpr int64_t kMessageBookkeepingBytes = 1536;
 // For one item in a device buffer, and for that buffer.
 inline constexpr int64_t kCellBookkeepingBytes = 512;
-// So much is nobody's budget, so that slots of common sizes are as many as their blocks fit. What
-// is beyond it counts.
+// Bookkeeping up to this size counts against no budget, so that slots of common sizes are as many
+// as their blocks fit. Bookkeeping beyond it counts.
 inline constexpr int64_t kFreeBookkeepingBytes = int64_t{2} << 20;
 
 struct Bookkeeping {

@@ -86,7 +86,7 @@ class Carrier {
   // Poll is to return after this step, so that its caller sees what has ended.
   void LeaveAfterStep() { leaves_ = true; }
 
-  // Where operations of the slot's stage are added; the copies begin a batch of `batch_stage`.
+  // Takes operations of the slot's stage; the copies begin a batch of `batch_stage`.
   StageOperations OperationsOf(size_t slot, BatchStage batch_stage = BatchStage::kAny);
   // Starts the messages that were added.
   absl::Status Send();
@@ -96,8 +96,8 @@ class Carrier {
   // The slot's stage is over.
   template <class Handler>
   absl::Status EndStage(size_t slot, Handler* handler);
-  // The slot's stage cannot go on; returns `status` with the bucket's name. Where something of the
-  // stage is under way, the bucket ends with it.
+  // The slot's stage cannot go on; returns `status` with the bucket's name. The bucket ends with
+  // the operations of the stage that are under way.
   absl::Status Fail(size_t slot, const absl::Status& status);
   // The same for a stage with nothing under way, and for a status that names enough.
   void Drop(size_t slot, const absl::Status& status) { engine_->Fail(held_[slot].ticket, status); }

@@ -83,7 +83,7 @@ absl::Status Carrier::CarryOut(const Command& command, Handler* handler) {
   held.stage = command.stage;
   absl::Status status;
   if (command.stage == Stage::kMoving) status = order_.Add(slot, held.channel, held.id);
-  // What can already cross should not wait for a copy.
+  // Messages that can already cross should not wait for a copy.
   if (handler->Copies(slot, command.stage)) status = handler->Flush();
   if (!status.ok()) {
     Drop(slot, status);
@@ -118,7 +118,7 @@ absl::Status Carrier::EndBucket(size_t slot, Handler* handler) {
 
 template <class Handler>
 absl::StatusOr<bool> Carrier::PollTransport(Handler* handler) {
-  // What has been handed out in stream order may still fail.
+  // Operations that have been handed out in stream order may still fail.
   if (outstanding_messages() == 0 && endings_.marks() == 0) return false;
   const absl::StatusOr<int> count = transport_->Poll(absl::MakeSpan(events_));
   if (!count.ok()) return count.status();
@@ -163,7 +163,7 @@ void Carrier::TakeOperation(uint64_t cookie, const absl::Status& status, Handler
 
 template <class Handler>
 void Carrier::TakeMark(Handler* handler, absl::Status* failure) {
-  // What has failed on the network is not done, wherever the device is.
+  // An operation that has failed on the network is not done, wherever the device is.
   failure->Update(transport_->Poll({}).status());
   failure->Update(engine_->status());
   for (const size_t slot : endings_.First()) {
@@ -182,7 +182,7 @@ bool Carrier::Settle(bool parts, Handler* handler) {
   const bool parted = !parts || transport_ == nullptr || transport_->Part();
   // Errors of what is taken back change nothing: there is a failure already.
   if (outstanding_messages() > 0) static_cast<void>(PollTransport(handler));
-  // What is in the stream still uses memory, though it counts as done.
+  // Operations in the stream still use memory, though they count as done.
   if (in_stream_order_ && !finishes_ && outstanding_messages() == 0) {
     finishes_ = true;
     copies_.Finish().IgnoreError();

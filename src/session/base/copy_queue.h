@@ -27,8 +27,8 @@ class CopyQueue {
   // `device` must outlive this object. `in_stream_order`: as in CopyBatch.
   explicit CopyQueue(Device* device, bool in_stream_order = false);
 
-  // What follows belongs to `cookie` and `stage`; `*pending` counts its batches that have not
-  // ended, and must stay where it is until they have.
+  // Copies that are added next belong to `cookie` and `stage`. `*pending` counts their batches that
+  // have not ended, and must stay where it is until they have.
   void Begin(uint64_t cookie, int* pending, BatchStage stage = BatchStage::kAny) {
     cookie_ = cookie;
     pending_ = pending;
@@ -46,7 +46,7 @@ class CopyQueue {
   absl::Status AddFlat(const Flat& src, const Flat& dst, int64_t elements);
   absl::Status Add(const Reduction& reduction);
   absl::Status Add(const Normalization& normalization);
-  // Starts what has been added. What is added next sees its results.
+  // Starts the copies that have been added. Copies that are added next see their results.
   absl::Status Flush();
 
   // True if a stage may add what fits into kSpare batches. To be asked before that; what needs more
@@ -109,8 +109,8 @@ class CopyQueue {
   int outstanding_ = 0;
   int64_t orders_begun_ = 0;
   int64_t orders_ended_ = 0;
-  // Of batches that ended while there was no room for another to start. As long as the largest
-  // bucket has made it.
+  // Cookies of batches that ended while there was no room for another to start. As long as the
+  // largest bucket has made it.
   std::vector<uint64_t> ended_;
   std::vector<uint64_t> waiting_;  // for room: cookies, in order
 };

@@ -39,8 +39,8 @@ void IdleWait::Unwatch(int fd) {
 
 void IdleWait::Wake() {
   wakes_.fetch_add(1);
-  // Whoever falls asleep only now looks at wakes_ first.
-  // One call of the system wakes them, however many wakes there are until then.
+  // A thread that falls asleep only now looks at wakes_ first. One call of the system wakes all,
+  // however many wakes there are until then.
   if (!asleep_.load() || !asleep_.exchange(false)) return;
   const uint64_t one = 1;
   // It fails only when it is readable already.

@@ -1,4 +1,4 @@
-// How whoever drives a session pauses between two looks at what it waits for.
+// Pauses of a thread that drives a session, between two looks at what the session waits for.
 #ifndef SLUICE_SRC_SESSION_BASE_IDLE_WAIT_H_
 #define SLUICE_SRC_SESSION_BASE_IDLE_WAIT_H_
 
@@ -13,8 +13,8 @@
 
 namespace sluice {
 
-// What a session waits for. Ranks are heard only by asking again and again; the others wake up who
-// sleeps, and are waited for in the kernel.
+// The things that a session waits for. Ranks are heard only by asking again and again. Files wake a
+// thread that sleeps, and are waited for in the kernel.
 enum class Awaited : uint8_t {
   kNothing,  // nothing is in flight
   kFiles,    // watched descriptors alone: storage
@@ -28,7 +28,7 @@ class IdleWait {
   // The longest pause while no rank is awaited: how soon a session that has nothing to do hears of
   // a failure elsewhere.
   static constexpr int64_t kLongestNs = 50'000'000;
-  // What is overdue may have to wait for something else first.
+  // The shortest pause: an overdue task may have to wait for something else first.
   static constexpr int64_t kShortestNs = 50'000;
 
   IdleWait();
@@ -37,7 +37,8 @@ class IdleWait {
   IdleWait& operator=(const IdleWait&) = delete;
 
   // Ends pauses while `fd` has one of `events` (of poll.h). To be paired with Unwatch, before `fd`
-  // is closed. Who watches it makes it quiet when it looks: one that stays ready means no pause.
+  // is closed. The watcher makes the descriptor quiet when it looks: a descriptor that stays ready
+  // means no pause.
   void Watch(int fd, int16_t events = POLLIN);
   void Unwatch(int fd);
 

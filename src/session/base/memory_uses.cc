@@ -20,7 +20,7 @@ void MemoryUses::Add(const ViewUse& use, const BoundView& view) {
 absl::optional<ViewUse> MemoryUses::FindOverlap(const BoundView& view, const ViewOf& view_of) {
   if (view.base == nullptr) return absl::nullopt;
   const AddressRange range = RangeOf(view);
-  // What begins earlier ends before the view does begin.
+  // Memory that begins earlier ends before the view begins.
   auto at = by_begin_.lower_bound(range.begin - std::min(range.begin, longest_));
   while (at != by_begin_.end() && at->first < range.end) {
     const BoundView* const other = view_of(at->second.use);

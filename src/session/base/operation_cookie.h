@@ -13,7 +13,7 @@ namespace sluice {
 inline uint64_t CookieOf(size_t slot, Ticket ticket) { return uint64_t{slot} << 32 | ticket; }
 inline size_t SlotOf(uint64_t cookie) { return static_cast<size_t>(cookie >> 32); }
 inline Ticket TicketOf(uint64_t cookie) { return static_cast<Ticket>(cookie); }
-// Of a mark, which is no bucket's.
+// The cookie of a mark, which is no bucket's.
 inline constexpr uint64_t kMarkCookie = uint64_t{1} << 63;
 
 }  // namespace sluice

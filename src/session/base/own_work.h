@@ -13,8 +13,8 @@
 
 namespace sluice {
 
-// What the work looks at from time to time: true once nobody needs it any more, so that it may end
-// early with any error. Calls of the system that it is in go on to their end.
+// A flag that the work looks at from time to time: true once nobody needs the work any more. The
+// work may then end early with any error. Its calls of the system go on to their end.
 using WorkStop = std::atomic<bool>;
 using OwnWorkFunction = std::function<absl::Status(const WorkStop& stop)>;
 

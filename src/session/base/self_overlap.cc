@@ -102,7 +102,7 @@ class Search {
   }
 
   const absl::Span<const SteppedAxis> axes_;
-  // Of axes [i, count): how far they reach together, and what divides all their strides.
+  // How far axes [i, count) reach together, and the divisor of all their strides.
   std::array<int64_t, kMaxTensorDims + 1> reach_{};
   std::array<int64_t, kMaxTensorDims + 1> divisor_{};
   int64_t steps_left_ = kStepsMax;
@@ -121,8 +121,8 @@ SelfOverlap FindSelfOverlap(absl::Span<const int64_t> shape, absl::Span<const in
   }
   absl::c_sort(axes,
                [](const SteppedAxis& a, const SteppedAxis& b) { return a.stride > b.stride; });
-  // Axes move by multiples of what divides all their strides. Where the smaller ones cannot make up
-  // for one, neither can have a difference because of the other.
+  // Axes move by multiples of the divisor of all their strides. If the smaller axes cannot make up
+  // for one such step, neither group can have a difference because of the other.
   SelfOverlap found = SelfOverlap::kNo;
   for (size_t begin = 0, end = 0; begin < axes.size(); begin = end) {
     int64_t divisor = 0;

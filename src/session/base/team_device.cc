@@ -54,8 +54,8 @@ void FetchPages(const StridedCopy& part) {
   madvise(reinterpret_cast<void*>(begin), whole - begin, MADV_POPULATE_WRITE);  // NOLINT
 }
 
-// Pages of a file that a source has lent may be gone: see storage/file/bus_guard.h. Where the
-// signal is blocked, it ends the process.
+// Pages of a file that a source has lent may be gone: see storage/file/bus_guard.h. A SIGBUS that
+// is blocked ends the process.
 void UnblockBusError() {
   sigset_t bus_error;
   sigemptyset(&bus_error);

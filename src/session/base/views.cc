@@ -102,9 +102,9 @@ struct Stretches {
   int64_t SpanFrom(size_t first) const { return Span(*axes, first, element_bytes); }
 };
 
-// Whether some stretch of `a` and some of `b` share a byte, where `b` begins `apart` bytes behind
-// `a`. Where both have rows of one stride, it is only the distance of two rows that matters: views
-// of one fused tensor take as many steps as they have axes. None: it takes more than `*steps`.
+// Whether some stretch of `a` and some of `b` share a byte, if `b` begins `apart` bytes behind `a`.
+// For rows of one stride only the distance of two rows matters. So views of one fused tensor take
+// as many steps as they have axes. None: the search takes more than `*steps`.
 std::optional<bool> Meet(const Stretches& a, size_t i, const Stretches& b, size_t j, int64_t apart,
                          int64_t* steps) {
   const int64_t span_a = a.SpanFrom(i), span_b = b.SpanFrom(j);
@@ -148,7 +148,7 @@ bool RangesOverlap(const BoundView& a, const BoundView& b) {
   return Address(a) < end_b && Address(b) < end_a;
 }
 
-// Of a view, in bytes: any place in memory and twice as much are numbers, too.
+// The farthest reach of a view, in bytes: any place in memory and twice as much are numbers, too.
 constexpr int64_t kReachMax = int64_t{1} << 62;
 
 std::string ShapeText(absl::Span<const int64_t> shape) {
@@ -203,7 +203,7 @@ absl::Status BindView(const TensorView& view, const ViewNeed& need, const Memory
   int64_t span = 0;  // bytes over all dimensions
   std::array<int64_t, kMaxTensorDims> strides{};
   for (size_t d = view.shape.size(); d-- > 0;) {
-    // Where there is one position, makers of views write what they like.
+    // Makers of views write any stride for a dimension of one position.
     const bool given = !view.strides.empty() && view.shape[d] > 1;
     const int64_t stride = given ? view.strides[d] : dense_stride;
     if (stride < 0) {

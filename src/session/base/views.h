@@ -27,7 +27,7 @@ struct BoundView {
   friend bool operator==(const BoundView&, const BoundView&) = default;
 };
 
-// What a side needs of one tensor's view.
+// The shape and dtype that a side needs of one tensor's view.
 struct ViewNeed {
   std::vector<int64_t> shape;  // of the local tensor; without elements, any view will do
   DType dtype = DType::kF32;
