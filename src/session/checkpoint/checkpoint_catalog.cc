@@ -110,7 +110,7 @@ absl::flat_hash_set<absl::string_view> NamesOf(absl::Span<const CheckpointTensor
   return names;
 }
 
-// What the index says of the tensors that are wanted: their files alone are looked at.
+// Takes the files of the wanted tensors from the index: only these files are looked at.
 absl::Status TakeIndex(const std::string& text, absl::Span<const CheckpointTensor> tensors,
                        CheckpointCatalog* catalog, absl::flat_hash_map<std::string, int>* file_of,
                        std::string* save_id) {

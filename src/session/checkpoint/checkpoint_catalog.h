@@ -17,7 +17,7 @@
 
 namespace sluice {
 
-// Where the tensors lie that were asked for.
+// The places of the tensors that were asked for.
 struct CheckpointCatalog {
   struct Entry {
     int file = 0;  // a place in `files`
@@ -25,24 +25,24 @@ struct CheckpointCatalog {
     int64_t begin = 0;  // bytes, in the file
   };
   std::vector<std::string> files;
-  // Of files of a directory: as they were when their headers were read, under the index that names
-  // them. Ranks read these files, or fail.
+  // Identities of files in a directory, from when their headers were read, under the index that
+  // names them. Ranks read these files, or fail.
   std::vector<FileIdentity> identities;
   std::vector<Entry> entries;  // as the tensors that were asked for
   int64_t ignored = 0;         // tensors of the checkpoint beside them
   int64_t header_bytes = 0;    // read for this
-  // Of files over HTTP: which versions the headers are of. Ranks read these, or fail.
+  // Versions of files over HTTP that the headers are of. Ranks read these versions, or fail.
   HttpVersions versions;
-  // Over HTTP, not passed on: how each file begins, with its header or a part of that.
+  // Over HTTP, not passed on: how each file begins, with its header or a part of its header.
   std::vector<std::string> beginnings;
 };
 
 // Reads the index and headers, and checks that the checkpoint has each tensor, in its shape, of a
-// dtype that can be cast. Each file's header is read once, all at a time, and only of files that
-// are needed, where an index tells. Waits for the storage; gives up once `stop` is set. Any thread.
-// NotFound: no checkpoint, no such file, or tensors that it lacks; InvalidArgument: what does not
-// fit, or is no header; DataLoss: a file is too short, or of another save than its index;
-// Unavailable: the directory gets one checkpoint after the other.
+// dtype that can be cast. Each file's header is read once, all headers at a time. An index tells
+// which files are needed, and only their headers are read. Waits for the storage; gives up once
+// `stop` is set. Any thread. NotFound: no checkpoint, no such file, or tensors that it lacks;
+// InvalidArgument: what does not fit, or is no header; DataLoss: a file is too short, or of another
+// save than its index; Unavailable: the directory gets one checkpoint after the other.
 absl::StatusOr<CheckpointCatalog> FindTensors(const SourceAddress& address,
                                               absl::Span<const CheckpointTensor> tensors,
                                               const CheckpointOptions& options,

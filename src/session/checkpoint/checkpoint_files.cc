@@ -93,7 +93,7 @@ void CheckpointFiles::RemoveStale() const {
   if (!lock_->held()) return;
   const absl::StatusOr<std::vector<std::string>> stale = List(directory_, IsTemporary);
   if (!stale.ok()) return;
-  // What cannot be removed is in nobody's way.
+  // A file that cannot be removed is in nobody's way.
   for (const std::string& name : *stale) unlink(PathOf(name).c_str());
 }
 
@@ -224,7 +224,7 @@ absl::Status CheckpointFiles::Publish() {
   if (status.ok()) status = RemoveRival(other);
   if (!status.ok()) {
     if (!replaces && Undo()) return status;
-    // What had the name is gone, or the new name does not go: there is no way back.
+    // The file that had the name is gone, or the new name does not go: there is no way back.
     const bool counts = has_index_ || !Exists(other);
     return counts ? InPlaceBut(status) : status;
   }

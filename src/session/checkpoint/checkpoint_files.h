@@ -18,8 +18,8 @@
 
 namespace sluice {
 
-// What one rank does for all: temporary files with headers, which get their names at the end.
-// Everything waits for the file system. Thread: one at a time.
+// One rank's work for all: makes temporary files with headers, which get their names at the end.
+// Every call waits for the file system. Thread: one at a time.
 class CheckpointFiles {
  public:
   CheckpointFiles() = default;
@@ -53,12 +53,12 @@ class CheckpointFiles {
   absl::Status Add(const std::string& name, absl::string_view text, int64_t bytes);
 
   std::string PathOf(absl::string_view name) const;
-  // What counts in place of an index, or before model.safetensors.
+  // The file that counts in place of an index, or before model.safetensors.
   std::string RivalPath() const;
   absl::Status SyncAll();
   absl::Status NameShards();
   absl::Status Publish();
-  // Removes what would count beside the new checkpoint, at `path`.
+  // Removes the file at `path`, which would count beside the new checkpoint.
   absl::Status RemoveRival(const std::string& path) const;
   absl::Status RemoveOlder() const;
   // Takes back the names that have appeared. False if the last of them, by which the new checkpoint
@@ -74,7 +74,7 @@ class CheckpointFiles {
   std::vector<AtomicFile> files_;
   bool has_index_ = false;
   std::vector<std::string> appeared_;  // paths, which nothing had before
-  // Where the file system has no locks, another saver may change both meanwhile:
+  // On a file system without locks another saver may change both meanwhile:
   absl::optional<FileIdentity> rival_;      // what RemoveRival may remove
   absl::optional<FileIdentity> published_;  // the last of files_, once its bytes are written
 };

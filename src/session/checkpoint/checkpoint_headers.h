@@ -24,7 +24,7 @@ OpenOptions OpenOptionsOf(const CheckpointOptions& options);
 
 // Nothing is known yet of `files` at `address`.
 FileStates NewFileStates(const SourceAddress& address, const std::vector<std::string>& files);
-// What the catalog says of its files.
+// The states of the catalog's files, as the catalog has them.
 FileStates FileStatesOf(const SourceAddress& address, const CheckpointCatalog& catalog);
 
 // A reader of `files`, `in_flight_max` reads at once.

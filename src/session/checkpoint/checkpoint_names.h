@@ -10,15 +10,15 @@ namespace sluice {
 
 inline constexpr absl::string_view kCheckpointIndexName = "model.safetensors.index.json";
 inline constexpr absl::string_view kCheckpointFileName = "model.safetensors";
-// Of the file that a save locks.
+// The name of the file that a save locks.
 inline constexpr absl::string_view kCheckpointLockName = ".sluice-save.lock";
 
 // "model-00001-of-00003.safetensors" for file 0 of 3, or, with a label,
 // "model-LABEL-00001-of-00003.safetensors".
 std::string ShardName(absl::string_view label, int file, int files);
 
-// Of any numbers and any label of hexadecimal digits. Such a file counts where an index names it,
-// and nowhere else: without one, it is what a save that was killed has left.
+// True for any numbers and any label of hexadecimal digits. Such a file counts only if an index
+// names it. Without an index, a save that was killed has left it.
 bool IsShardName(absl::string_view name);
 
 }  // namespace sluice

@@ -41,11 +41,11 @@ class CheckpointRun {
   ShardRunner* runner() { return runner_.get(); }
   int ready_fd() const { return parts_.source == nullptr ? -1 : parts_.source->ready_fd(); }
 
-  // What is left to do is with the source alone. Takes the runner away, which nobody needs once it
-  // is done, and gives the source away. After stats(). The source may be destroyed by any thread.
+  // Ends all but the source's work. Takes the runner away, which nobody needs once it is done, and
+  // gives the source away. After stats(). The source may be destroyed by any thread.
   std::unique_ptr<Source> EndReading();
 
-  // Of what is known here.
+  // The counts that are known here.
   CheckpointStats stats() const;
 
  private:

@@ -35,10 +35,10 @@ struct CheckpointPlace {
 // for each other.
 inline constexpr int kCheckpointChannels = 1024;
 
-// Where the parts of a box begin that are packed behind it.
+// The offset at which the parts of a box begin that are packed behind the box.
 constexpr int64_t PackedOffset(int64_t box_bytes) { return (box_bytes + 63) / 64 * 64; }
 
-// What both directions share. The plan and the places must outlive this object.
+// The work that both directions share. The plan and the places must outlive this object.
 class CheckpointWork : public ShardWork {
  public:
   // `window`: pieces that may be unfinished at once: ShardRunner's look-ahead.
@@ -56,9 +56,10 @@ class CheckpointWork : public ShardWork {
   int64_t file_bytes_done() const { return file_bytes_done_; }
   int64_t sent_bytes() const { return sent_bytes_; }
 
-  // Which memory the blocks are that pieces come to.
+  // The kind of memory of the blocks that pieces come to.
   void set_staging(DeviceKind staging) { staging_ = staging; }
-  // Whether what this rank alone wants may stay where the source has it until it is copied.
+  // Whether bytes that this rank alone wants may stay where the source has them until they are
+  // copied.
   void set_may_lend(bool may_lend) { may_lend_ = may_lend; }
   // May be null. `bytes`: of each tensor in the files.
   void set_progress(CheckpointProgress* progress, absl::Span<const int64_t> bytes);
@@ -71,7 +72,7 @@ class CheckpointWork : public ShardWork {
     return (*places_)[static_cast<size_t>(piece.tensor)];
   }
   bool HasFile(const CheckpointPiece& piece) const { return piece.file_rank == rank_; }
-  // One; or where the rank has boxes, one or more. Valid until the next call.
+  // One; or one or more, if the rank has boxes. Valid until the next call.
   absl::Span<const CheckpointPart> OwnParts(const CheckpointPiece& piece);
   // Adds a message of each own part, to or from the file rank. The parts lie in the block one after
   // the other.
@@ -83,7 +84,7 @@ class CheckpointWork : public ShardWork {
       const CheckpointPiece& piece,
       absl::FunctionRef<void(const CheckpointPart& part, const Rows& rows, int64_t packed)> visit);
 
-  // Where in the block at `data` a message of such a part lies: as rows of the box, or packed.
+  // Says where in the block at `data` a message of such a part lies: as rows of the box, or packed.
   static void PlacePart(const CheckpointPart& part, const Rows& rows, int64_t packed,
                         size_t element_bytes, std::byte* data, TransportOp* message);
 

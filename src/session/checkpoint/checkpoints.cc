@@ -25,8 +25,8 @@ namespace {
 constexpr char kLoadCall[] = "LoadCheckpoint";
 constexpr char kSaveCall[] = "SaveCheckpoint";
 
-// How long a failed one waits for what is under way. What is not over then keeps its staging for
-// ever.
+// How long a failed call waits for operations under way. Operations that are not over then keep
+// their staging for ever.
 constexpr absl::Duration kSettleTime = absl::Seconds(1);
 
 void ShowNothingDone(CheckpointProgress* progress) {
@@ -41,9 +41,9 @@ void ShowAllDone(CheckpointProgress* progress) {
 
 }  // namespace
 
-// ---- What both directions share.
+// ---- The steps of both directions.
 
-// What this rank's own calls look at may be wrong already: `own`.
+// Compares the input of all ranks. `input` may have found this rank's own input wrong already.
 absl::Status Checkpoints::AgreeOnInput(const char* call, const CheckpointInput& input,
                                        size_t tensors) {
   Proposal proposal;
@@ -59,7 +59,7 @@ absl::Status Checkpoints::AgreeOnInput(const char* call, const CheckpointInput& 
   return peers_->Agree(std::move(proposal));
 }
 
-// Null where there is nobody to exchange with.
+// Null if there is nobody to exchange with.
 absl::StatusOr<std::unique_ptr<Transport>> Checkpoints::OpenTransport() {
   if (peers_->size() == 1) return nullptr;
   return peers_->OpenTransport();
