@@ -13,8 +13,8 @@
 namespace sluice {
 namespace {
 
-// What views of one rank have to be. A thousand tensors are of a dozen kinds, and local shapes take
-// longer than to tell these apart.
+// The needs of one rank's views. A thousand tensors are of a dozen kinds, and local shapes take
+// longer than telling these kinds apart.
 class NeedsOfRank {
  public:
   explicit NeedsOfRank(int rank) : rank_(rank) {}
@@ -68,7 +68,7 @@ absl::Status BoundTensors::Bind(const Match& match, const ConnectSpec& own, int 
     names_.push_back(tensor.name);
     src_.needs.push_back(needs.Of(tensor.src, tensor.shape, tensor.src_dtype));
     dst_.needs.push_back(needs.Of(tensor.dst, tensor.shape, tensor.dst_dtype));
-    // Who has no element may have left it out.
+    // A rank that has no element may have left the tensor out.
     const auto source = sources.find(match.source_names[t]);
     if (source != sources.end() && HasPart(tensor.src, rank)) {
       src_.views[t] = source->second->view;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr char kCall[] = "Connect";
 
-// What a rank says of its half before it sends it.
+// A rank's description of its half, sent before the half.
 struct HalfLabel {
   uint64_t bytes = 0;
   uint64_t hash[2] = {};
@@ -85,7 +85,7 @@ absl::StatusOr<std::vector<Group>> GroupRanks(const std::vector<HalfLabel>& labe
     const auto [at, is_new] = known.try_emplace(labels[rank], groups.size());
     if (is_new) {
       groups.push_back({labels[rank], {}});
-      // What ranks say may not even add up.
+      // Sizes that ranks claim may overflow when they are added.
       bytes += std::min(labels[rank].bytes, most + 1 - bytes);
     }
     groups[at->second].ranks.push_back(static_cast<int>(rank));

@@ -23,8 +23,8 @@ namespace {
 // Layouts as a half has them: boxes are of kHalfBoxesRank, whoever has them. Keeps what it gives.
 class HalfLayouts {
  public:
-  // What has more than boxes stays as it is: CheckHalf refuses it. So does CheckPlace a list of
-  // boxes that is not of one rank.
+  // A layout that has more than boxes stays as it is: CheckHalf refuses it. A list of boxes that is
+  // not of one rank stays, too: CheckPlace refuses it.
   const Layout& Of(const Layout& layout) {
     const bool boxes_alone = layout.mesh.ranks().empty() && layout.placements.empty() &&
                              layout.order.empty() && layout.whole.empty() && layout.offset.empty();
@@ -106,7 +106,8 @@ absl::Status CheckOwn(const std::vector<ConnectTensor>& tensors,
 }
 
 // The half of `rank`, of `ranks`. InvalidArgument names the tensor: the half is wrong by itself
-// (CheckHalf), the rank is not in a tensor's mesh or gives boxes of others, or a view does not fit.
+// (CheckHalf), or a view does not fit. Also, the rank is not in a tensor's mesh, or gives boxes of
+// others.
 absl::StatusOr<Half> MakeOwnHalf(const ConnectSpec& own, int rank, int ranks,
                                  const MemoryRules& rules) {
   if (absl::Status status = CheckPlaces(own.sources, rank, "source"); !status.ok()) return status;

@@ -18,7 +18,7 @@ namespace sluice {
 
 class TensorNeeds {
  public:
-  // Of a rank that has nothing.
+  // The needs of a rank that has nothing.
   TensorNeeds() = default;
 
   // Errors as LocalShape.
