@@ -61,7 +61,7 @@ uint8_t CodeOf(DType dtype) {
   return kDLOpaqueHandle;
 }
 
-// What a tensor refers to.
+// The owner and the view that a DLPack tensor refers to.
 struct Exported {
   std::shared_ptr<void> owner;
   TensorView view;

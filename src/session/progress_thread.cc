@@ -14,7 +14,7 @@
 namespace sluice {
 namespace {
 
-// What is longer does not end. The end of what is shorter fits the clock.
+// A longer limit never ends. The end of a shorter one fits the clock.
 constexpr absl::Duration kForEver = absl::Hours(24 * 365);
 
 // Signals go to the caller's threads, which may have handlers that expect so.

@@ -47,7 +47,7 @@ absl::StatusOr<RunTransport> AddDirect(Peers* peers, std::unique_ptr<Transport> 
       MakeNodeTransport(peers->rank(), nodes, std::move(direct), std::move(messages)), part, ""};
 }
 
-// What a rank says of the memory that it asks for.
+// A rank's record of the memory that it asks for.
 struct Asked {
   int64_t bytes = 0;
   uint64_t available = 0;  // to the rank, before anybody has taken any

@@ -79,7 +79,7 @@ absl::Status SessionImpl::Open() {
   Proposal proposal;
   proposal.call = "Create";
   proposal.status = budget.status();
-  // What is staged on a device passes no cache.
+  // Bytes that are staged on a device pass no cache.
   proposal.payload = absl::StrCat(options_.accelerator == nullptr ? CacheShareBytes() : 0);
   absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice(options_);
   proposal.status.Update(device.status());
@@ -182,7 +182,7 @@ absl::StatusOr<bool> SessionImpl::WaitForRun(RunId run, absl::Duration limit) {
       return true;
     }
     if (is_poisoned()) return Poll();
-    // Whoever asks without waiting helps the run on, too.
+    // A caller that asks without waiting helps the run on, too.
     if (!first && deadline.Passed()) return false;
     const absl::StatusOr<bool> moved = Advance();
     if (!moved.ok()) continue;

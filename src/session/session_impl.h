@@ -31,7 +31,7 @@ namespace sluice {
 
 class ProgressThread;
 
-// What plans do with bytes that several ranks need.
+// The way in which plans carry bytes that several ranks need.
 enum class PlanKind : uint8_t {
   kRelay,  // they cross between nodes once for all ranks of a node, and are passed on there
   kNaive,  // each rank gets them straight from a rank that holds them
@@ -48,7 +48,7 @@ class SessionImpl final : private Peers::Host {
   static absl::StatusOr<std::unique_ptr<Session>> Create(std::unique_ptr<Fabric> fabric,
                                                          const SessionOptions& options,
                                                          PlanKind kind);
-  // Of a session that is not null.
+  // The implementation of a session that is not null.
   static SessionImpl* Of(const Session* session) { return session->impl_.get(); }
 
   SessionImpl(std::unique_ptr<Fabric> fabric, const SessionOptions& options, PlanKind kind);
@@ -101,9 +101,9 @@ class SessionImpl final : private Peers::Host {
     if (lock_ != nullptr && !fork_guard_.InChild()) idle_wait_.Wake();
   }
 
-  // ---- What any thread may call.
+  // ---- Functions that any thread may call.
 
-  // Of a run that need not have been started: true as well once the session has failed.
+  // The run need not have been started. True as well once the session has failed.
   bool IsRunDone(RunId run) const { return is_poisoned() || transfers_->IsDone(run); }
   bool is_poisoned() const { return peers_.is_poisoned(); }
   const ForkGuard& fork_guard() const { return fork_guard_; }
@@ -127,14 +127,14 @@ class SessionImpl final : private Peers::Host {
   absl::StatusOr<bool> Advance();
   // The same, or of a poisoned session one towards its end. Returns the poisoning error.
   absl::Status Poll();
-  // How to pause when nothing did. Of whoever drives it alone: with a progress thread, a caller's
-  // Wait finds the run done.
+  // The pauses of the session's driver, for when nothing moved, and of nobody else. With a progress
+  // thread, a caller's Wait finds the run done.
   IdleWait* idle_wait() { return &idle_wait_; }
   Awaited awaited() const;
   int64_t next_due_ns() const override { return streams_.next_due_ns(); }
   // So many runs, and cancels of runs, have come to their end.
   int64_t ends() const { return transfers_->history().ends(); }
-  // Of a poisoned session: true once nothing is under way here, nor for other ranks with this one.
+  // For a poisoned session: true once nothing is under way here, nor for other ranks with this one.
   bool Settle() override;
   // Runs in streams are done before the device is.
   absl::Status FinishDeviceWork();
@@ -142,7 +142,7 @@ class SessionImpl final : private Peers::Host {
  private:
   // Compares the options on all ranks, then opens what runs need. No other call before it is OK.
   absl::Status Open();
-  // What plans go by; of the budget, what is known of it by now.
+  // The options that plans go by, with the part of the budget that is known by now.
   PlanOptions PlanOptionsNow() const;
   absl::StatusOr<int64_t> SmallestCacheShare();
   absl::Status OpenTransfers(std::unique_ptr<Device> device);
