@@ -16,7 +16,7 @@ namespace {
 // Ranks of one job may run different builds: a record of another format is reported as such.
 constexpr uint32_t kRecordFormat = 0x51c30007;
 
-// What goes over the wire: trivially copyable, the same size on all ranks.
+// The record that goes over the wire: trivially copyable, the same size on all ranks.
 struct Record {
   uint32_t format;
   char call[16];

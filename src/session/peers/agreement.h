@@ -22,7 +22,7 @@
 
 namespace sluice {
 
-// What one rank brings to a comparison.
+// One rank's contribution to a comparison.
 struct Proposal {
   // Which call this is, for messages: "Compile". At most 15 characters.
   std::string call;
@@ -37,11 +37,11 @@ struct Proposal {
   absl::InlinedVector<Value, kMaxValues> values;
   // Whether this rank's own input is good.
   absl::Status status;
-  // Carried along, not compared: of all ranks' the largest comes out.
+  // Carried along, not compared: the largest of all ranks' buckets comes out.
   BucketId bucket;
   // Carried along, not compared: all ranks' come out. At most kMaxPayloadBytes.
   std::string payload;
-  // What ranks that are late have not done, for messages; empty: "did not call Compile".
+  // Says, for messages, the act that late ranks have not done; empty: "did not call Compile".
   std::string lacking;
 
   static constexpr size_t kMaxPayloadBytes = 1100;

@@ -46,7 +46,7 @@ absl::Status Peers::Agree(Proposal proposal) {
   return HearAlarm();
 }
 
-// What else the others do is no progress of this call.
+// Other work of the other ranks is no progress of this call.
 bool Peers::IsWaitOver(StallClock* clock) {
   const int64_t now_ns = MonotonicNs();
   if (watch_.TakeLateness(now_ns)) clock->NoteLateness();
@@ -154,7 +154,7 @@ absl::Status Peers::TakePoison(const absl::Status& status) {
   poison_ = status;
   host_->Fail(status);
   poisoned_.store(true, std::memory_order_release);
-  // What others still have under way with this rank ends as soon as it parts from them.
+  // Operations that others still have under way with this rank end as soon as it parts from them.
   host_->Settle();
   return poison_;
 }

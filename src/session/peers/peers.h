@@ -71,15 +71,15 @@ class Peers {
   // are too long together (RecordExchange); that does not poison.
   absl::StatusOr<std::vector<std::string>> Exchange(const absl::Status& own,
                                                     const std::string& record, const char* call);
-  // What `other` brought to the last agreement.
+  // The payload that `other` brought to the last agreement.
   std::string payload(int other) const { return agreement_.payload(other); }
   // For agreements that nobody waits for.
   Agreement* agreement() { return &agreement_; }
   // Ends the agreement under way for want of ranks, and says how these answer. `after`: what has
   // passed.
   void GiveUpAgreement(absl::Duration after);
-  // What to ask of the agreement under way, and whom: all ranks. Where these are many, those that
-  // have not come to it are first.
+  // Finds the question about the agreement under way, and whom to ask: all ranks. If they are more
+  // than kMaxMembersAsked, ranks that have not come to the agreement are first.
   void FindLate(BucketQuestion* question, std::vector<int>* ranks);
 
   // While there is one, this rank is in a call that waits for other ranks and that they make, too.
@@ -119,7 +119,7 @@ class Peers {
 
  private:
   absl::Status TakePoison(const absl::Status& status);
-  // Of records whose ranks are all in `call`, so that none of them is late, only silent.
+  // Exchanges records of ranks that are all in `call`, so that none of them is late, only silent.
   absl::Status ExchangeLong(const std::string& record, const char* call,
                             std::vector<std::string>* records);
   // Asks ranks that are late; true once this one has waited long enough.

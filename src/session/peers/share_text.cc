@@ -47,7 +47,7 @@ absl::Status RunMessages(Peers* peers, Transport* transport, absl::Span<const Tr
   return absl::OkStatus();
 }
 
-// Of a length that all know. On other ranks than 0 the text grows as it comes.
+// Passes a text of a length that all know. On other ranks than 0 the text grows as it comes.
 absl::Status PassBytes(Peers* peers, Transport* transport, size_t bytes, std::string* text,
                        const char* call) {
   for (size_t begin = 0; begin < bytes; begin += kTextMessageBytes) {

@@ -24,16 +24,16 @@ class StallClock {
     last_look_ns_ = now_ns;
     Begin();
   }
-  // Nothing has moved here. A caller that stays away for long has not looked. Of such a time at
-  // most an eighth of the timeout counts, so that one look afterwards cannot find a stall.
+  // Nothing has moved here. A caller that stays away for long has not looked. Only an eighth of the
+  // timeout counts of such a time, so that one look afterwards cannot find a stall.
   void NoteIdle(int64_t now_ns) {
     const int64_t ns = std::min(now_ns - std::exchange(last_look_ns_, now_ns), timeout_ns_ / 8);
     idle_ns_ += ns;
     since_progress_ns_ += ns;
   }
-  // Who waits for ranks that get on is not stalled, however long that takes.
+  // A rank that waits for ranks that get on is not stalled, however long that takes.
   void NoteOthersMoved() { Begin(); }
-  // Nor is the time a stall that a stream of the caller's takes to come to a run.
+  // The time that a stream of the caller's takes to come to a run is no stall, either.
   void NoteHeldByCaller() { Begin(); }
   // A rank that is waited for has not begun, and answers.
   void NoteLateness() { idle_ns_ = 0; }
@@ -41,7 +41,7 @@ class StallClock {
   // It is time to ask the ranks that this one waits for.
   bool IsTimeToAsk() const { return idle_ns_ > timeout_ns_ / 8; }
   bool IsStalled() const { return idle_ns_ > timeout_ns_ || since_progress_ns_ > patience_ns_; }
-  // Of a clock that is stalled: the limit that has passed.
+  // The limit that has passed, if the clock is stalled.
   absl::Duration limit() const {
     return absl::Nanoseconds(idle_ns_ > timeout_ns_ ? timeout_ns_ : patience_ns_);
   }

@@ -30,7 +30,7 @@ absl::Status FinishTogether(Peers* peers, const char* call, absl::Duration timeo
       moved |= result.moved;
       now_ns = MonotonicNs();
       if (result.moved || result.waits) moved_ns = now_ns;
-      // What this rank waits for may be behind what others are busy with.
+      // The work that this rank waits for may be behind work that others are busy with.
       const int64_t last_ns = std::max(moved_ns, rounds.moved_ns());
       if (own.ok() && !result.done && now_ns - last_ns > timeout_ns) {
         own = MakeError(absl::StatusCode::kDeadlineExceeded, "no progress on any rank for ",

@@ -16,7 +16,7 @@
 
 namespace sluice {
 
-// What one step of this rank's work has come to.
+// The result of one step of this rank's work.
 struct TogetherStep {
   bool moved = false;
   bool done = false;

@@ -110,7 +110,7 @@ void Watch::ChooseMembers(absl::Span<const int> members) {
 
 void Watch::AskOne(int member, int64_t now_ns) {
   Peer& peer = peers_[member];
-  // What has not been answered is not asked again: the member is told nothing new by that.
+  // A question that has not been answered is not asked again: it would tell the member nothing new.
   if (peer.waiting) return;
   if (peer.asked == number_ && now_ns - peer.asked_ns < again_ns_) return;
   QuestionRecord record;
@@ -127,7 +127,7 @@ void Watch::Answer(int src, const QuestionRecord& record, int64_t now_ns) {
   const Lateness lateness = report.is_late ? Lateness{fabric_->rank(), ++times_late_} : lateness_;
   const AnswerRecord answer =
       AnswerOf(record.number, report, FindSilence(now_ns), latest_, lateness);
-  // Who asks has at most this answer to come, so there is room for it.
+  // A rank that asks has at most this answer to come, so there is room for it.
   static_cast<void>(fabric_->Post(src, BytesOf(answer)));
   if (report.state == BucketState::kOtherTransfer) {
     NoteOtherTransfer(record.question.id.fields().run, fabric_->rank(), report.transfer, src,
@@ -146,7 +146,7 @@ void Watch::TakeAnswer(int src, const AnswerRecord& record) {
   peer.is_late = record.lateness.rank == src;
   NoteMoves({src, record.moves}, false);
   NoteMoves(record.heard_of, true);
-  // What is late with another question is no word on this one.
+  // A peer that is late with another question is not late with this one.
   if (HasAnswered(peer) || record.lateness.rank != src) NoteLateness(record.lateness);
   if (HasAnswered(peer) && record.state == BucketState::kOtherTransfer) {
     NoteOtherTransfer(question_.id.fields().run, fabric_->rank(), question_.transfer, src,
@@ -154,7 +154,8 @@ void Watch::TakeAnswer(int src, const AnswerRecord& record) {
   }
 }
 
-// What is passed on has risen lately. Of the rank that answers only a second answer tells.
+// Counts that are passed on have risen lately. A count of the rank that answers tells of a rise
+// only in its second answer.
 void Watch::NoteMoves(const Moves& moves, bool passed_on) {
   if (moves.rank < 0 || moves.rank >= fabric_->size() || moves.rank == fabric_->rank()) return;
   const auto [known, is_new] = moves_.try_emplace(moves.rank, moves.count);

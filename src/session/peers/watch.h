@@ -21,11 +21,11 @@
 
 namespace sluice {
 
-// What a rank knows of itself: implemented by the session.
+// A rank's knowledge of itself: implemented by the session.
 class Witness {
  public:
   virtual ~Witness() = default;
-  // Where this rank stands with the bucket. Called from Watch::Poll.
+  // Reports how far this rank is with the bucket. Called from Watch::Poll.
   virtual BucketReport Report(const BucketQuestion& question) const = 0;
   // The number of the last run that this rank has started; 0: none.
   virtual int64_t last_run() const = 0;
@@ -36,17 +36,18 @@ class Witness {
 // Allocates only while there is something to tell. Thread: the session's.
 class Watch {
  public:
-  // Of a bucket with more members, so many others are asked at once. Once all of these have
-  // answered and none is late, the next ones are.
+  // The most members of a bucket that are asked at once. Once all of these have answered and none
+  // is late, the next ones are asked.
   static constexpr size_t kMaxMembersAsked = 64;
 
   // `fabric` must outlive this object. `timeout` is the session's. A member that does not answer
-  // for an eighth of it is silent. One that does is asked again after a quarter of that: so word
-  // passes along many ranks that wait for one another before the first of them gives up.
+  // for an eighth of the timeout is silent. One that answers is asked again after a quarter of that
+  // eighth. So word passes along many ranks that wait for one another before the first of them
+  // gives up.
   Watch(Fabric* fabric, absl::Duration timeout);
 
-  // Who answers from now on; must outlive this object or be replaced. Null: this rank says no more
-  // than that it is there.
+  // Sets the witness that answers from now on. It must outlive this object or be replaced. Null:
+  // this rank says no more than that it is there.
   void set_witness(const Witness* witness) { witness_ = witness; }
   // As of the witness; 0 without one.
   int64_t last_run() const { return witness_ == nullptr ? 0 : witness_->last_run(); }
@@ -97,7 +98,7 @@ class Watch {
   ErrorText Describe(int64_t now_ns, const std::vector<int>* only = nullptr) const;
 
  private:
-  // What this rank and another have exchanged.
+  // The questions and answers that this rank and another have exchanged.
   struct Peer {
     bool waiting = false;  // a question has left that was not answered
     uint32_t asked = 0;    // the number of the last question that was to go there
@@ -128,7 +129,7 @@ class Watch {
   void NoteOtherTransfer(uint64_t run, int rank, int transfer, int other, int other_transfer);
   // True if `rank` was asked and has kept silent for a while.
   bool IsSilent(int rank, int64_t now_ns) const;
-  // Who holds this rank up, as far as it can tell; passed on to those who ask.
+  // Finds the rank that holds this one up, as far as this one can tell; passed on to those who ask.
   Silence FindSilence(int64_t now_ns) const;
   bool HasAnswered(const Peer& peer) const { return peer.number == number_; }
 

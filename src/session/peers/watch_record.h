@@ -39,7 +39,7 @@ struct ShortText {
   }
 };
 
-// What each record begins with. Ranks may run different builds: a record of another format, or of
+// The beginning of each record. Ranks may run different builds: a record of another format, or of
 // another length than its kind has, is passed over.
 struct WatchHeader {
   static constexpr uint32_t kFormat = 0x51c30106;
