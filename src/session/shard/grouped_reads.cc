@@ -53,7 +53,7 @@ absl::Span<const ReadOrder> GroupedReads::Take(int64_t oldest) {
   kept_.erase(kept_.begin(), stays);
   while (!groups_.empty() && groups_.front().number < reached_ &&
          groups_.front().added == groups_.front().announced) {
-    // What is kept of it is looked up once more.
+    // Reads of the group that are still kept will be looked up once more.
     const int64_t number = groups_.front().number;
     const bool waits = std::any_of(kept_.begin(), kept_.end(),
                                    [&](const Kept& kept) { return kept.group == number; });

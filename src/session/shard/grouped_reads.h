@@ -12,9 +12,9 @@
 
 namespace sluice {
 
-// Groups are numbered, and pieces come in ascending order of groups. A read goes when one of three
-// things holds: all reads of its group are here; its group has the smallest unfinished bucket; or
-// half of the slots wait here. So nothing waits for a slot that only it could free.
+// Groups are numbered, and pieces come in ascending order of groups. A read goes once all reads of
+// its group are here. It also goes if its group has the smallest unfinished bucket, or half of the
+// slots wait here. So no read waits for a slot that only that read could free.
 //
 // Thread: one.
 class GroupedReads {
@@ -28,8 +28,8 @@ class GroupedReads {
 
   void Add(int64_t group, const ReadOrder& order);
   bool empty() const { return kept_.empty(); }
-  // The reads that go now, valid until the next call: group by group, in the order of storage.
-  // Those that begin where the one before ends may join it. `oldest`: the group of the smallest
+  // The reads that go now, valid until the next call: group by group, in the order of storage. A
+  // read that begins where the one before ends may join it. `oldest`: the group of the smallest
   // unfinished bucket.
   absl::Span<const ReadOrder> Take(int64_t oldest);
   void Clear();

@@ -8,14 +8,14 @@
 namespace sluice {
 
 // Storage shares its bandwidth among all reads that it has. So the first of 500 reads that begin at
-// once may end with the last. What a rank reads ahead waits until its first item is there, for at
-// most kLongestNs. A first item that takes longer is mostly latency, which costs no bandwidth.
+// once may end with the last. Reads ahead of a rank wait until its first item is there, for at most
+// kLongestNs. A first item that takes longer is mostly latency, which costs no bandwidth.
 //
 // Behind latency all these reads end together, and all their messages would be sent together. So
 // messages of other items wait as well, for at most kLongestForSendsNs. No rank waits for another
-// in a circle. Whom a rank waits for takes part in its first item. So that rank waits for this item
-// or for an earlier one. What waits here holds back the later moves of its channel (MoveOrder),
-// none of which is the first item's.
+// in a circle. A rank that another waits for takes part in the other's first item. So that rank
+// waits for this item or for an earlier one. Messages that wait here hold back the later moves of
+// their channel (MoveOrder), none of which is the first item's.
 //
 // Items are numbered from 0, the first one this rank takes part in, whoever reads it.
 class HeadStart {

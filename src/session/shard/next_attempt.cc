@@ -14,7 +14,7 @@ absl::optional<absl::Duration> NextAttempt(const RetryOptions& retry, const absl
   if (pause > absl::ZeroDuration()) {
     asked->time += pause;
     ++asked->count;
-    // Who asks sooner than a server wishes, is asked to wait for longer.
+    // A client that asks sooner than a server wishes is asked to wait for longer.
     if (asked->time > retry.request_timeout) return absl::nullopt;
     return std::max(pause, retry.backoff);
   }

@@ -1,8 +1,8 @@
-// How much is read ahead of who consumes: all that the budget holds, or little where the storage
-// answers at once.
+// Decides how much is read ahead of the consumer: all that the budget holds, or little if the
+// storage answers at once.
 //
-// Reading ahead hides a wait. What lies in the page cache takes none. Then every further slot that
-// is filled only drives the others out of the processor's caches. Pure: it knows no time.
+// Reading ahead hides a wait. Bytes in the page cache need no wait. Then every further slot that is
+// filled only drives the others out of the processor's caches. Pure: it knows no time.
 #ifndef SLUICE_SRC_SESSION_SHARD_READ_AHEAD_H_
 #define SLUICE_SRC_SESSION_SHARD_READ_AHEAD_H_
 
@@ -33,8 +33,8 @@ class ReadAhead {
   // Pieces that may be unfinished at once; kAll: as many as there is room for.
   int64_t limit() const { return is_few_ ? few_ : kAll; }
 
-  // Asked for each read: true if it is to be read aside. Of few pieces every other one is, so two
-  // processors copy. The rest still tell whether storage answers at once.
+  // Asked for each read: true if the read is to go aside. If pieces are few, every other one goes
+  // aside, so two processors copy. The rest still tell whether storage answers at once.
   bool SharesCopies() {
     shares_ = is_few_ && !shares_;
     return shares_;

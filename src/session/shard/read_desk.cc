@@ -199,7 +199,7 @@ bool ReadDesk::Take(ReadEvent& event, int64_t now_ns, ReadDone* done) {
   slot.rival = kNone;
   if (!event.status.ok()) {
     if (rivals) {
-      // The other one may still answer. What has failed is free.
+      // The other read may still answer. The block of the failed one is free.
       slot.block = other;
       spares_.push_back(number);
       At(other).looked_at = true;
@@ -324,7 +324,7 @@ void ReadDesk::GiveUp(int number, int64_t now_ns) {
   if (fell) RecallQueued();
 }
 
-// What waits in the source would not know of the new limit.
+// Takes back reads that wait in the source, which would not know of the new limit.
 void ReadDesk::RecallQueued() {
   for (int number = oldest_; number != kNone; number = At(number).after) {
     Block& block = At(number);
@@ -363,8 +363,8 @@ void ReadDesk::QueueRetries(int64_t now_ns) {
     retries_.pop_back();
     slot.retry_ns = INT64_MAX;
     ++counters_.retries;
-    // What waits in the source may wait for this order, as a generator's items do. Then nothing
-    // else would ever make room for it.
+    // Reads that wait in the source may wait for this order, as a generator's items do. Then
+    // nothing else would ever make room for it.
     if (OthersWaitFor(number)) {
       Begin(number, slot.block, false, now_ns);
     } else {

@@ -58,10 +58,10 @@ struct ReadDeskCounters {
 // its read has ended. Until then nothing else uses it. Further blocks, `kept`, are the caller's,
 // who may exchange one of them for a slot's.
 //
-// A read is late when no byte of it has come for RetryOptions::request_timeout. What the source
-// tells of its reads counts (ReadProgress). So a read is not late while it waits in a queue of ours
-// or while its bytes come slowly. Late reads lower how many are under way: RequestPace. Orders
-// beyond that wait here, the oldest first.
+// A read is late when no byte of it has come for RetryOptions::request_timeout. Progress that the
+// source tells of its reads counts (ReadProgress). So a read is not late while it waits in a queue
+// of ours or while its bytes come slowly. Late reads lower how many are under way: RequestPace.
+// Orders beyond that wait here, the oldest first.
 //
 // Thread: one.
 class ReadDesk {
@@ -176,7 +176,7 @@ class ReadDesk {
   int outstanding_ = 0;
   int counted_ = 0;
   uint64_t serial_ = 0;
-  // Where the request that was begun last ends.
+  // The end of the request that was begun last.
   int last_object_ = kNone;
   int64_t last_end_ = 0;
   int64_t polled_ns_ = 0;        // when Poll was called last

@@ -40,7 +40,8 @@ absl::Status ReadRanges(Source* source, const std::vector<std::string>& names,
   Backoff backoff;
   size_t next = 0;
   size_t ended = 0;
-  // What waits for another attempt when all is given up does not end: nothing of it is under way.
+  // A read that waits for another attempt when all is given up does not end: nothing of it is under
+  // way.
   while (status.ok() ? ended < ranges.size() : desk.outstanding() > 0) {
     for (; status.ok() && next < ranges.size() && !idle.empty(); ++next) {
       const int slot = idle.back();

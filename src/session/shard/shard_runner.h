@@ -1,7 +1,7 @@
 // Carries out the buckets of a data stream or a checkpoint: feeds an engine of their own, and reads
-// from storage. Its carrier does what else the stages of buckets need, by transport and device.
+// from storage. Its carrier does the other stages of buckets, by transport and device.
 //
-// What a bucket's bytes are, and where they go, is its ShardWork's business.
+// The bytes of a bucket, and where they go, are its ShardWork's business.
 #ifndef SLUICE_SRC_SESSION_SHARD_SHARD_RUNNER_H_
 #define SLUICE_SRC_SESSION_SHARD_SHARD_RUNNER_H_
 
@@ -42,7 +42,7 @@ struct ShardPiece {
   int64_t begin_ns = 0;  // of its first stage: the runner's to set
 };
 
-// What a stream or a checkpoint knows of its buckets. Called by the runner alone.
+// A stream's or a checkpoint's knowledge of its buckets. Called by the runner alone.
 class ShardWork {
  public:
   virtual ~ShardWork() = default;
@@ -82,8 +82,8 @@ class ShardWork {
   // Adds the copies from `data`, or within the bucket's block.
   virtual absl::Status Drain(const ShardPiece& piece, std::byte* data, CopyQueue* copies) = 0;
 
-  // Who takes part in a bucket that was given out and is not done, in words; empty: this rank
-  // alone.
+  // Names, in words, the ranks that take part in a bucket that was given out and is not done;
+  // empty: this rank alone.
   virtual ErrorText MembersOf(const ShardPiece&) { return {}; }
 
   // The bucket has been through all its stages; `data` is still its own, if it was not kept.
@@ -142,8 +142,8 @@ class ShardRunner {
   // failure; nothing new is started after it.
   absl::StatusOr<bool> Poll();
 
-  // Whoever drives the runner has something else to do between two calls, and would rather not copy
-  // what storage has at once: see ReadOp. As much is read ahead as there is room for.
+  // The driver of the runner has other work between two calls, and would rather not copy bytes that
+  // storage has at once: see ReadOp. As much is read ahead as there is room for.
   void ReadAside(bool aside) { aside_ = aside; }
 
   // Everything has been through.
@@ -185,7 +185,7 @@ class ShardRunner {
   ShardRunner(ShardWork* work, Device* device, Source* source, std::unique_ptr<Transport> transport,
               std::shared_ptr<DeviceMemory> staging, const ShardRunnerOptions& options);
 
-  // What the carrier asks of its handler.
+  // Functions that the carrier calls of its handler.
   friend class Carrier;
   absl::StatusOr<bool> PollOthers();
   absl::StatusOr<Carrier::Fed> Feed();

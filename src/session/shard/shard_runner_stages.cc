@@ -148,14 +148,14 @@ absl::Status ShardRunner::BucketOver(size_t slot) {
   if (status.ok()) status = work_->Done(held.piece, held.data);
   held.lender = nullptr;
   head_start_.Ended(held.piece.index);
-  // Whoever waits for it should see it before the next step.
+  // A caller that waits for the bucket should see its end before the next step.
   carrier_.LeaveAfterStep();
   return status;
 }
 
 absl::StatusOr<bool> ShardRunner::PollDrains() {
   if (drains_.empty()) return false;
-  // What storage and the network can already do should not wait for a copy.
+  // Work that storage and the network can already do should not wait for a copy.
   if (absl::Status status = Flush(); !status.ok()) return status;
   const int64_t batches = carrier_.copies()->begun();
   size_t kept = 0;
