@@ -9,7 +9,7 @@
 namespace sluice {
 namespace {
 
-// Of items that do not say it themselves.
+// The shape of items that do not have one themselves.
 std::vector<int64_t> ShapeOfElements(int64_t elements, const std::vector<int64_t>& shape) {
   const std::optional<int64_t> wanted = CheckedProduct(shape);
   if (shape.empty() || wanted != elements) return {elements};

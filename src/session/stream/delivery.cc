@@ -64,7 +64,7 @@ void Delivery::Wake() {
   changes_.notify_one();
 }
 
-// What was published before the end counts, unless the end is an error.
+// Buffers that were published before the end count, unless the end is an error.
 Delivery::State Delivery::state() const {
   const bool ended = ended_.load(std::memory_order_acquire);
   if (ended && !status_.ok()) return State::kEnd;
@@ -90,7 +90,7 @@ void Delivery::Release(int buffer) {
   --leased_;
   At(buffer).leased = false;
   if (listener_ != nullptr) listener_->Releasing(buffer, At(buffer).items);
-  // What was lent goes back now, not when the buffer is used again.
+  // Memory that was lent goes back now, not when the buffer is used again.
   for (DeliveredItem& item : At(buffer).items) item.lender = nullptr;
   At(buffer).free.store(true, std::memory_order_release);
   if (listener_ != nullptr) listener_->Released();

@@ -19,7 +19,7 @@
 
 namespace sluice {
 
-// What lies in a buffer.
+// An item that lies in a buffer.
 struct DeliveredItem {
   int64_t item = 0;
   int64_t epoch = 0;
@@ -35,7 +35,7 @@ struct DeliveredItem {
   std::vector<int64_t> shape;
 };
 
-// Where buffers lie at first: one behind the other, `stride` bytes apart, from `data` on.
+// The memory of buffers at first: one behind the other, `stride` bytes apart, from `data` on.
 struct DeliveryMemory {
   std::shared_ptr<DeviceMemory> owner;  // lives as long as a lease of it
   std::byte* data = nullptr;

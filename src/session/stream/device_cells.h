@@ -46,9 +46,9 @@ class DeviceCells {
   // cell. `end` is of the lent bytes, in their object.
   void Lend(const Cell& cell, const std::byte* item, int64_t bytes,
             std::shared_ptr<const LentMemory> lender, int64_t end);
-  // Of what was lent, copied into cells all the same.
+  // Bytes that were lent, and copied into cells all the same.
   int64_t bytes_copied() const { return bytes_copied_; }
-  // Of the cell's buffer.
+  // The fence of the cell's buffer.
   Fence* ReadyFence(const Cell& cell) const { return delivery_->ReadyFence(cell.buffer); }
   // The item of the cell is there.
   void Fill(const Cell& cell);

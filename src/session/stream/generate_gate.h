@@ -22,8 +22,8 @@ class GenerateGate {
   void UpdateEnded() { updates_ = std::min(updates_ + 1, taken_); }
 
   int64_t updates() const { return updates_; }
-  // Batches below this one may begin. Whoever waits in Next for a batch, with all updates before it
-  // ended, finds it among them.
+  // Batches below this one may begin. A consumer that waits in Next for a batch, with all updates
+  // before it ended, finds the batch among them.
   int64_t batches() const {
     switch (order_) {
       case GenerateOrder::kAfterUpdate:

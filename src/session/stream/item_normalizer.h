@@ -34,15 +34,15 @@ class ItemNormalizer {
   // InvalidArgument for items that cannot be transformed so.
   absl::Status CheckShape(absl::Span<const int64_t> shape) const;
 
-  // ---- Of a shape that CheckShape is OK with.
+  // ---- For a shape that CheckShape is OK with.
 
-  // What becomes of it.
+  // The shape of the transformed item.
   std::vector<int64_t> ShapeOf(absl::Span<const int64_t> shape) const;
   // Has no channels if elements stay where they are.
   PixelGrid GridOf(absl::Span<const int64_t> shape) const;
 
-  // Of `bytes` of an item, from `offset` on, which are at `src`. `item` is where the transformed
-  // item begins. The result refers to this object.
+  // Normalizes `bytes` of an item, from `offset` on, which are at `src`. `item` is where the
+  // transformed item begins. The result refers to this object.
   Normalization PieceOf(const PixelGrid& grid, int64_t offset, int64_t bytes, const std::byte* src,
                         std::byte* item) const;
 

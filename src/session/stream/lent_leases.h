@@ -23,7 +23,7 @@ class LentLeases {
 
   // Some bytes were gone while they were leased. Any thread.
   bool gone() const { return gone_.load(std::memory_order_acquire); }
-  // Whose, in words; only where they are gone. Any thread.
+  // Says whose bytes are gone, in words; only once gone() is true. Any thread.
   const absl::Status& status() const { return status_; }
 
  private:

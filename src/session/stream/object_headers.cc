@@ -14,7 +14,7 @@
 namespace sluice {
 namespace {
 
-// What most headers fit in; the others are read once more, as long as they say they are.
+// The size that most headers fit in; the others are read once more, as long as they say they are.
 constexpr int64_t kFirstBytes = 64 << 10;
 
 absl::StatusOr<int64_t> HeaderBytes(ItemFormat format, const std::string& first, int64_t bytes) {

@@ -14,8 +14,8 @@ namespace sluice {
 namespace {
 
 // How long a stream that is destroyed waits for reads, and for messages while none of them ends.
-// What is not over then keeps its memory for ever: a send whose receiver has taken back its part
-// cannot be taken back.
+// Operations that are not over then keep their memory for ever: a send whose receiver has taken
+// back its part cannot be taken back.
 constexpr absl::Duration kReadsSettleTime = absl::Seconds(5);
 constexpr absl::Duration kMessagesSettleTime = absl::Milliseconds(50);
 
@@ -27,8 +27,8 @@ bool KeepsBlocks(const StreamParts& parts) {
          parts.limits.piece_bytes >= parts.items->item_bytes_max();
 }
 
-// Whoever takes items where they lie in host memory may as well take them where the source has
-// them.
+// A consumer that takes items where they lie in host memory may as well take them where the source
+// has them.
 bool LendsItems(const StreamParts& parts) {
   return parts.source->lends() && parts.device->staging_is_device_memory() &&
          !parts.options.buffers.transform;
@@ -72,7 +72,7 @@ ShardRunnerOptions RunnerOptionsOf(const StreamParts& parts) {
   options.object_names = parts.items->object_names();
   options.hedge = parts.options.reads.hedge;
   options.retry = parts.options.reads.retry;
-  // What is made takes no bandwidth from the first item.
+  // Items that a generator makes take no bandwidth from the first item.
   if (!parts.items->made()) {
     options.head_start_ns = HeadStart::kLongestNs;
     options.first_sends_ns = HeadStart::kLongestForSendsNs;
@@ -165,7 +165,7 @@ StreamImpl::~StreamImpl() {
   Deadline messages(kMessagesSettleTime);
   int outstanding = runner_->messages();
   Backoff backoff;
-  // Who has come to the end leaves nobody waiting.
+  // A stream that has come to its end leaves nobody waiting.
   while (!runner_->Settle(failed_) && !(runner_->has_reads() ? reads : messages).Passed()) {
     if (const int now = runner_->messages(); std::exchange(outstanding, now) != now) {
       messages = Deadline(kMessagesSettleTime);
@@ -177,7 +177,7 @@ StreamImpl::~StreamImpl() {
 
 bool StreamImpl::Advance(int64_t now_ns) {
   if (ended_) {
-    // What other ranks still send here ends as soon as this one has parted from them.
+    // Messages that other ranks still send here end as soon as this one has parted from them.
     Settle();
     return false;
   }
@@ -307,7 +307,7 @@ absl::Status StreamImpl::WaitUntilReady() {
 
 void StreamImpl::Releasing(int buffer, absl::Span<const DeliveredItem> items) {
   if (lent_.Release(buffer, items)) driver_->Wake();
-  // Whoever goes on from the cursor gets again what may have been zeros.
+  // A consumer that goes on from the cursor gets again the items that may have been zeros.
   if (!lent_.gone()) {
     for (const DeliveredItem& item : items) releases_.Release(item.position);
   }
@@ -320,7 +320,8 @@ void StreamImpl::EndUpdate() {
   if (parts_.generator == nullptr) return;
   gate_.UpdateEnded();
   parts_.generator->Allow(gate_.batches(), gate_.updates());
-  // Whoever trains now may not come back for long. The generator should have what it can make.
+  // A trainer that computes now may not come back for long. The generator should know all that it
+  // may make.
   if (!driver_->has_thread()) Advance(MonotonicNs());
 }
 

@@ -32,7 +32,7 @@ namespace sluice {
 
 class StreamImpl;
 
-// What a stream asks of its session.
+// The calls that a stream makes of its session.
 class StreamDriver {
  public:
   virtual ~StreamDriver() = default;
@@ -49,7 +49,7 @@ class StreamDriver {
   virtual void Remove(StreamImpl* stream, const absl::Status& unfinished) = 0;
 };
 
-// What OpenStream has worked out.
+// The parts of a stream, as OpenStream has worked them out.
 struct StreamParts {
   int number = 0;  // among the session's streams, equal on all ranks
   int rank = 0;

@@ -52,7 +52,7 @@ class StreamItems {
   // Most bytes of one item that are handed out.
   virtual int64_t payload_bytes_max() const { return item_bytes_max(); }
   virtual std::vector<std::string> object_names() const = 0;
-  // Of where the items lie and how long they are, not of their bytes: equal in every process.
+  // A hash of the items' places and lengths, not of their bytes: equal in every process.
   virtual uint64_t fingerprint() const = 0;
 };
 

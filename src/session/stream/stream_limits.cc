@@ -22,7 +22,7 @@ constexpr int64_t kPieceBytesMin = int64_t{64} << 10;
 constexpr int64_t kPieceUnit = 64;
 constexpr int64_t kSlotsMax = int64_t{1} << 16;
 
-// What a stream may ask for without passing what an int64_t holds, rounding included.
+// The most that a stream may ask for. An int64_t holds it, rounding included.
 constexpr int64_t kBytesMax = int64_t{1} << 60;
 
 int64_t PieceBytes(const StreamOptions& options, const StreamItems& items, bool whole_items) {

@@ -20,7 +20,7 @@ struct StreamLimits {
   int64_t buffer_bytes = 0;
 };
 
-// What a stream is to this rank.
+// This rank's share of a stream.
 struct StreamShare {
   int64_t items_to_come = 0;  // of all epochs
   int sharers_max = 1;        // ranks that may need one item, this one among them

@@ -15,7 +15,7 @@ absl::Status CheckStreamOptions(const StreamOptions& options);
 // OK if items can be delivered there; `accelerator` is the session's, or null.
 absl::Status CheckStreamDevice(const StreamOptions& options, const Accelerator* accelerator);
 
-// Of what must be equal on all ranks, as far as a session can see.
+// A hash of the options that must be equal on all ranks, as far as a session can see.
 int64_t HashOfStream(const StreamOptions& options);
 
 }  // namespace sluice

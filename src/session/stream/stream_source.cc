@@ -67,7 +67,7 @@ absl::StatusOr<std::unique_ptr<Source>> MakeReader(const SourceAddress& address,
   return OpenSource(address, std::move(names), open);
 }
 
-// Whoever makes whole items says nothing of their length.
+// A generator of whole items says nothing of their length.
 GenerateItem GenerateItemOf(const StreamSource& source) {
   if (source.sized_generator != nullptr) return source.sized_generator;
   return [make = source.generator](int64_t item,

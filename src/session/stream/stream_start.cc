@@ -32,7 +32,7 @@ PlaceSet PlacesOf(const Selection& selection, int64_t items) {
   return {selection.first, selection.step, std::min(selection.end.value_or(items), items)};
 }
 
-// What the cursors of all ranks say is released; nothing where there are none.
+// The items that the cursors of all ranks call released; nothing without cursors.
 absl::StatusOr<std::vector<ReleasedLayer>> ReleasedBefore(absl::Span<const StreamRequest> requests,
                                                           const Cursor& order) {
   std::vector<Cursor> cursors;

@@ -15,7 +15,7 @@
 
 namespace sluice {
 
-// What a rank asks for: told to the others before anything of the stream is known.
+// A rank's request: told to the others before anything of the stream is known.
 struct StreamRequest {
   Selection selection;
   uint64_t cursor_hash = 0;

@@ -64,8 +64,8 @@ bool StreamWork::NextPiece(ShardPiece* piece) {
   piece->index = index_;
   piece->part = part_;
   piece->stages = kStageDrain;
-  // What is kept back here alone would hold up ranks that share it. They may be those that this
-  // rank's consumer waits for.
+  // An item that is kept back here alone would hold up ranks that share it. This rank's consumer
+  // may wait for these ranks.
   if (options_.groups_reads && sharers.size() == 1) piece->group = plan_->BlockOf(position_);
   if (piece->bytes > 0) {
     if (reader == rank_) piece->stages |= kStageFill;
@@ -235,7 +235,8 @@ bool StreamWork::KeepLent(const ShardPiece& piece, const std::byte* data,
   const int64_t begin = piece.part * options_.piece_bytes;
   ++lent.pieces;
   if (begin + piece.bytes <= lent.bytes) return true;
-  // Each piece knows where the whole item is. Of several mappings the one with the longest part.
+  // Each piece knows where the whole item is. Several mappings may lend parts: the one with the
+  // longest part counts.
   lent.begin = data - begin;
   lent.bytes = begin + piece.bytes;
   lent.lender = lender;

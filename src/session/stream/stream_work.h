@@ -77,7 +77,7 @@ class StreamWork final : public ShardWork {
     bool granted = false;
     Cell cell;
   };
-  // What the source has lent of such an item.
+  // The part of such an item that the source has lent.
   struct Lent {
     int64_t pieces = 0;
     int64_t bytes = 0;                 // of the item, up to the end of its last lent piece
@@ -109,7 +109,8 @@ class StreamWork final : public ShardWork {
   const int64_t pieces_max_;
   const int64_t total_;  // items of this rank
 
-  // What NextPiece gives next: piece part_ of the item at position_, the index_-th of this rank.
+  // The piece that NextPiece gives next: piece part_ of the item at position_, the index_-th of
+  // this rank.
   int64_t position_;
   int64_t index_ = 0;
   int64_t part_ = 0;

@@ -49,7 +49,8 @@ absl::StatusOr<OpenedSource> OpenSource(const StreamOptions& options, const Inje
 
 }  // namespace
 
-// Where ranks exchange, rank 0 looks for the catalog for all, so that nothing is read twice.
+// Gathers the requests of all ranks and the catalog. If ranks exchange, rank 0 reads the catalog
+// for all, so that nothing is read twice.
 absl::StatusOr<Streams::Meeting> Streams::Meet(const StreamOptions& options,
                                                const absl::StatusOr<SourceAddress>& address) {
   const bool exchanges = peers().size() > 1 && options.reads.exchange;

@@ -51,7 +51,7 @@ class Streams final : private StreamDriver {
   // One round of progress; true if anything moved. Failures end streams, not the session.
   bool Advance();
   void Fail(const absl::Status& status);
-  // Of streams that have failed: goes on until nothing is under way. Call it again and again.
+  // Carries streams that have failed on until nothing is under way. Call it again and again.
   void Settle();
 
   size_t open() const { return streams_.size(); }
@@ -60,7 +60,7 @@ class Streams final : private StreamDriver {
   int64_t next_due_ns() const;
 
  private:
-  // What the ranks have told each other before each opens its part.
+  // The facts that the ranks have told each other before each opens its part.
   struct Meeting {
     std::string catalog_text;              // of a source with a uri
     std::vector<StreamRequest> requests;   // of all ranks
@@ -89,7 +89,7 @@ class Streams final : private StreamDriver {
   std::vector<StreamImpl*> streams_;  // open
   int64_t opened_ = 0;
   int64_t known_ = 0;  // numbers below are in streams_, or have been
-  // Of streams that other ranks have opened, and failed, while this one is still about to.
+  // Alarms of streams that other ranks have opened, and failed, while this one is still about to.
   std::vector<Watch::StreamAlarm> early_alarms_;
 };
 
