@@ -120,7 +120,7 @@ WireMemory DstAsItLies(const TransferRun& run, const Bucket& bucket, bool folds)
   if (tensor.dst_dtype != (owns ? tensor.src_dtype : WireDType(tensor))) return {};
   const Side memory = MemorySide(DstView(run, chunk), tensor.dst_dtype);
   if (!run.transfer().memory.Takes(memory.kind)) return {};
-  // What comes in is sent on from there.
+  // Bytes that come in are sent on from there.
   const bool is_sent_on = plan.channels[static_cast<size_t>(bucket.channel)].child_count > 0;
   if (is_sent_on && !run.CanSendDst(chunk.tensor)) return {};
   const StridedCopy copy = CopyOf(plan, RegionAt(plan, DstRegion(chunk)), chunk, Side(), memory);

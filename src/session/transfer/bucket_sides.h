@@ -29,7 +29,7 @@ struct WireMemory {
   bool one_stretch() const { return data != nullptr && row_bytes == 0; }
 };
 
-// What this rank does of each stage, and the staging that it takes.
+// This rank's part of each stage, and the staging that it takes.
 struct BucketPart {
   bool drops = false;  // nothing that it gets as a destination has anywhere to go
   WireMemory src;      // in source memory, if they can be sent from there; or null

@@ -207,7 +207,7 @@ void BucketWork::AddMessage(TransportOp::Kind kind, const Link& link, const Wire
   op.stride_bytes = static_cast<size_t>(memory.stride_bytes);
   op.bytes = static_cast<size_t>(letter.bytes);
   op.hop = static_cast<int>(letter.hop);
-  // What lies in staging is unpacked next, and what has children is read for them.
+  // Bytes in staging are unpacked next, and bytes for children are read for them.
   const bool stays = memory.data == dst_.data && channel().child_count == 0;
   if (kind == TransportOp::Kind::kReceive && stays) op.stores = run_->transfer().stores();
   op.cookie = to.cookie;

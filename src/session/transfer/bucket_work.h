@@ -1,7 +1,7 @@
 // One member's work in the stages of one bucket: which copies, which messages, in which order.
 //
-// What comes next in a move is decided by engine/move.h, and turned into operations here. When
-// these run is the engine's and the runner's business.
+// engine/move.h decides the next step of a move, and this turns the step into operations. The
+// engine and the runner decide when these run.
 #ifndef SLUICE_SRC_SESSION_TRANSFER_BUCKET_WORK_H_
 #define SLUICE_SRC_SESSION_TRANSFER_BUCKET_WORK_H_
 
@@ -28,7 +28,7 @@ inline constexpr int kRunTags = static_cast<int>(Session::kMaxRunsInFlight);
 // A bucket that the gate has let in, on its way through its stages.
 class BucketWork {
  public:
-  // What the engine is to be told of a bucket of `run`. The cookie names both.
+  // Describes a bucket of `run` for the engine. The cookie names both.
   static Submission SubmissionOf(const TransferRun& run, size_t index);
 
   static constexpr int kIndexBits = 40;  // of a cookie; the rest is the run's number
@@ -67,7 +67,7 @@ class BucketWork {
  private:
   const Plan& plan() const { return run_->transfer().plan(); }
   const Channel& channel() const { return plan().channels[static_cast<size_t>(bucket().channel)]; }
-  // What this member is to the bucket; src_ is known.
+  // This member's part in the bucket's move; src_ is known.
   MoveShape Shape(bool folds) const;
   absl::Status Move(int rounds_max, const StageOperations& to);
   absl::Status CarryOut(const MoveAction& action, const StageOperations& to);
@@ -82,8 +82,8 @@ class BucketWork {
   const Link& LinkOf(int64_t number) const;  // of an owner: where contribution `number` comes from
   bool IsOwn(int64_t number) const { return LinkOf(number).peer < 0; }
   absl::Status CastResult(CopyQueue* copies);
-  // True if copies can be added now. Otherwise what is being added is cut here, and goes on at the
-  // next call of Next. Who adds begins anew where next_level_ and next_chunk_ are.
+  // True if copies can be added now. Otherwise the work that is being added is cut here, and goes
+  // on at the next call of Next. The adder begins anew at next_level_ and next_chunk_.
   absl::StatusOr<bool> MayAdd(CopyQueue* copies);
   // Has `add` add what is to be done with each chunk, unless it is cut.
   template <class AddOne>
@@ -91,7 +91,7 @@ class BucketWork {
   absl::Status Pack(std::byte* wire, bool contribution, CopyQueue* copies);
   absl::Status Unpack(const std::byte* wire, CopyQueue* copies);
   absl::Status CopyLocally(CopyQueue* copies);
-  // What a message is about, beside its link and memory.
+  // The size and hop of a message, beside its link and memory.
   struct Letter {
     int64_t bytes = 0;
     int64_t hop = 0;
@@ -112,7 +112,7 @@ class BucketWork {
   std::byte* Accumulator(size_t level) const { return Area(level); }
   std::byte* Incoming() const { return Area(static_cast<size_t>(channel().level_count)); }
   bool ResultIsCast() const;  // of an owner
-  // What its children get, and what it unpacks.
+  // The bytes that its children get, and that it unpacks.
   WireMemory Wire() const;
 
   TransferRun* run_ = nullptr;

@@ -31,11 +31,10 @@ class CompiledTransfer : public Transfer {
   const TransferStats& stats() const override { return stats_; }
   const Plan& plan() const { return plan_; }
 
-  // What is planned: the tensors of spec(), or parts of them. Where tensors are spoken of below,
-  // they are these.
+  // The tensors that are planned: those of spec(), or parts of them. "Tensors" below means these.
   const TransferSpec& planned() const { return cells_ == nullptr ? spec_ : cells_->spec; }
   const TensorParts& parts() const { return *parts_; }
-  // Of the tensors of spec() that they are of.
+  // Names of the tensors of spec() that each of them belongs to.
   absl::Span<const absl::string_view> names() const { return names_; }
 
   // A window of the spec that has a tensor, ascending: its buckets are [first_bucket, end_bucket).

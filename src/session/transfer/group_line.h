@@ -1,7 +1,7 @@
 // Groups of buckets on their way to a transport that starts operations in groups. Says in which
 // order they are fed, and when all of one is there to be started.
 //
-// Groups follow one another in the order of ids, on all ranks. Those that are fed and not started
+// Groups follow one another in the order of ids, on all ranks. Groups that are fed and not started
 // fit the budget together, so that each of them finds its slots.
 #ifndef SLUICE_SRC_SESSION_TRANSFER_GROUP_LINE_H_
 #define SLUICE_SRC_SESSION_TRANSFER_GROUP_LINE_H_

@@ -32,13 +32,13 @@ class RunStream {
     // A bucket counts as done when its work is in the session's stream, rather than when it has
     // ended.
     bool done_in_order = false;
-    // What the network does to device memory comes after what the session's stream holds.
+    // Work of the network in device memory comes after all that the session's stream holds.
     bool network_is_behind = true;
   };
 
   // Begins anew, for a run in `stream`, or in none. No order of the run before may be under way.
   void Reset(const absl::optional<StreamHandle>& stream);
-  // Of a run in a stream. `device` must outlive this object, and be the same for all runs.
+  // Begins a run in a stream. `device` must outlive this object, and be the same for all runs.
   void Begin(Device* device, const Ways& ways, size_t windows);
 
   bool is_there() const { return stream_.has_value(); }
@@ -46,7 +46,7 @@ class RunStream {
 
   // ---- The session's stream after the caller's.
 
-  // What the window does comes after what the caller's stream holds now. `on_device`: the memory
+  // Puts the window's work behind all that the caller's stream holds now. `on_device`: the memory
   // that this is about is device memory. Before Open; again for more memory. Does nothing before
   // Begin.
   absl::Status Mark(size_t window, bool on_device);
@@ -58,7 +58,7 @@ class RunStream {
   // True while the caller's stream has not come to the last mark that the host does not wait for.
   // The device may wait for the caller as long.
   bool IsHeldBack() const { return newest_ != nullptr && !HasPassed(*newest_); }
-  // After the run, that mark is one of `marks`. Those that have been passed are taken instead.
+  // After the run, that mark is one of `marks`. Marks that have been passed are taken instead.
   void HandOver(std::vector<std::unique_ptr<Fence>>* marks);
   // True also if the device has failed, which others tell.
   static bool HasPassed(Fence& fence) { return fence.Passed().value_or(true); }
@@ -74,7 +74,7 @@ class RunStream {
   // True, once, as soon as mark last_mark() is made.
   bool TakeMark(const CopyQueue& copies);
   uint64_t last_mark() const { return made_; }
-  // What the caller's stream gets from now on comes after the mark, which is made.
+  // Puts all that the caller's stream gets from now on behind the mark, which is made.
   absl::Status HoldBack(uint64_t mark);
   // The same with all that has been given to the session's stream, and no order is under way any
   // more; true once that is so. Call it again if not.
@@ -102,7 +102,8 @@ class RunStream {
   std::vector<std::unique_ptr<Fence>> spare_;
   std::vector<Window> windows_;
   std::vector<Opened> opened_;  // in order
-  // Of the last window that the session's stream was put behind, where the host has not waited.
+  // The mark of the last window that the session's stream was put behind without a wait of the
+  // host.
   std::unique_ptr<Fence> newest_;
 
   std::array<std::unique_ptr<Fence>, kMarks> marks_;  // by number, modulo

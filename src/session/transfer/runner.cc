@@ -19,7 +19,7 @@ constexpr int kFeedBatch = 256;
 // not at once.
 constexpr absl::Duration kGroupsEndTime = absl::Seconds(1);
 
-// What is added up on the way was received, and is sent.
+// Bytes that are added up on the way were received, and are sent: any stage.
 BatchStage BatchStageOf(Stage stage) {
   switch (stage) {
     case Stage::kFilling:

@@ -37,15 +37,16 @@ class Runner {
          int max_in_flight, TraceRecorder* trace, int device_track);
   ~Runner();
 
-  // What Prepare makes of tensors' memory; `accelerator` is the device's, or null.
+  // The rules of the transport and the device for tensors' memory; `accelerator` is the device's,
+  // or null.
   MemoryRules MemoryRulesFor(const Accelerator* accelerator) const;
 
   // Makes room for runs of `transfer`, beside those of the transfers before: the engine's tables,
   // staging, transport operations. ResourceExhausted, with the breakdown, if there is none. Not
   // while a run is in flight.
   absl::Status Prepare(CompiledTransfer* transfer);
-  // What Prepare has replaced may be open on other ranks. To be called on all ranks, in this order:
-  // the first before they meet, the second afterwards. Not while a run is in flight.
+  // Staging that Prepare has replaced may be open on other ranks. To be called on all ranks, in
+  // this order: the first before they meet, the second afterwards. Not while a run is in flight.
   void CloseImports() { carrier_.transport()->CloseImports(); }
   void FreeOutgrown() { outgrown_ = DeviceMemory(); }
   // Takes back what Prepare has counted for it. Staging stays. Not while a run is in flight.
@@ -61,7 +62,7 @@ class Runner {
   // True while the device may wait for a stream of a caller's, which has not come to a run's
   // beginning. Such a time is the caller's.
   bool IsHeldByCaller() const;
-  // Of a run that is done, or was never released.
+  // Removes a run that is done, or was never released.
   void Remove(TransferRun* run);
 
   // Carries the runs on as far as they go without waiting; true if anything moved. An error is the
@@ -82,11 +83,11 @@ class Runner {
   // True while the device works on what has ended for the runs.
   bool busy() const { return carrier_.outstanding_copies() > 0; }
 
-  // What the runs wait for, in words.
+  // Says in words what the runs wait for.
   ErrorText DescribeStall() const;
   // The smallest unfinished bucket that was fed, as a question to its other members.
   bool OldestBucket(BucketQuestion* question, std::vector<int>* members) const;
-  // Where this rank stands with a bucket of `run`.
+  // Reports how far this rank is with a bucket of `run`.
   BucketReport Report(const TransferRun& run, const BucketId& id) const;
 
   SessionCounters counters() const;
@@ -102,7 +103,7 @@ class Runner {
     uint64_t range = 0;    // of its stage, for profilers
   };
 
-  // What the carrier asks of its handler.
+  // Functions that the carrier calls of its handler.
   friend class Carrier;
   absl::StatusOr<bool> PollOthers();
   absl::StatusOr<Carrier::Fed> Feed();
@@ -143,8 +144,8 @@ class Runner {
 
   const int64_t slots_;
   const int max_in_flight_;
-  // What the device still does may be in staging, and may wait for what the transport gives up. So
-  // the carrier, which has the transport, ends first, the device next.
+  // Work of the device may still be in staging, and may wait for operations that the transport
+  // gives up. So the carrier, which has the transport, ends first, the device next.
   DeviceMemory staging_;
   DeviceMemory outgrown_;                             // staging before
   std::vector<std::unique_ptr<Fence>> caller_marks_;  // where runs that have ended began
@@ -154,7 +155,7 @@ class Runner {
   const int device_track_;
   const bool in_groups_;
 
-  // What all transfers that are there ask for together. Channels are known by their content and
+  // The needs of all transfers that are there, together. Channels are known by their content and
   // priority class, whichever transfer they are of.
   struct SharedChannel {
     int number = 0;

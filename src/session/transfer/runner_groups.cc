@@ -30,8 +30,8 @@ absl::Status Runner::FlushHop() {
       [&in_first, hop](const TransportOp& op) { return op.hop == hop && in_first(op); });
   hop_.assign(messages.begin(), later);
   if (hop_.empty()) return absl::OkStatus();
-  // What has ended must not wait for this group, which may wait for calls that other ranks make
-  // only once that is over.
+  // Buckets that have ended must not wait for this group. The group may wait for calls that other
+  // ranks make only once these buckets are over.
   const absl::StatusOr<bool> marked = carrier_.MarkEndings();
   if (!marked.ok() || !*marked) return marked.status();
   if (absl::Status status = groups_.BeginHop(hop); !status.ok()) return status;

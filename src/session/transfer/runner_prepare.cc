@@ -59,9 +59,9 @@ void Runner::Forget(CompiledTransfer* transfer) {
 }
 
 // More slots than the channels of all transfers can fill would never be used. A channel is filled
-// by all transfers that have it, and takes max_in_flight buckets at most. So what is wanted does
-// not grow with each transfer that is like others. What is kept for slots comes out of the budget,
-// so that many tiny buckets do not pass it.
+// by all transfers that have it, and takes max_in_flight buckets at most. So the number of slots
+// does not grow with each transfer that is like others. Bookkeeping of slots comes out of the
+// budget, so that many tiny buckets do not pass the budget.
 Runner::Needs Runner::NeedsOfAll() const {
   Needs needs;
   int64_t most = 0;

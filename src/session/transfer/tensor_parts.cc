@@ -70,7 +70,7 @@ TensorParts::Place TensorParts::PlaceOf(const Layout& layout, const Own& own, co
     }
     return place;
   }
-  // Of most cells a rank has nothing.
+  // A rank has nothing of most cells.
   for (size_t d = 0; d < cell_shape.size(); ++d) {
     const int64_t end = cell.offset[d] + cell_shape[d];
     if (CountBefore(own.indices[d], cell.offset[d]) == CountBefore(own.indices[d], end))

@@ -57,7 +57,7 @@ class TensorParts {
     bool has_boxes = false;
     std::vector<ViewNeed> views;  // of each box; or one, of the local tensor
   };
-  // Of both sides: the source's first.
+  // A pair for both sides: the source's first.
   using OnSides = std::pair<Side, Side>;
   using PlaceOnSides = std::pair<Place, Place>;
 
@@ -65,7 +65,7 @@ class TensorParts {
   static absl::StatusOr<Side> SideOf(const Layout& layout, absl::Span<const int64_t> shape,
                                      DType dtype, int rank);
   absl::Status AddCells(const TransferSpec& spec, const CellSpec& cells, int rank);
-  // What a rank has of a tensor on a side: indices along each dimension, or boxes.
+  // A rank's part of a tensor on a side: indices along each dimension, or boxes.
   struct Own {
     std::vector<std::vector<IndexRange>> indices;
     BoxIndex boxes;

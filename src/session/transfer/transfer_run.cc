@@ -11,7 +11,7 @@
 namespace sluice {
 namespace {
 
-// Of nothing, too.
+// True of a view of nothing, too.
 bool IsOnDevice(const BoundView& view) {
   return view.base == nullptr || view.kind == DeviceKind::kCuda;
 }
@@ -58,7 +58,7 @@ void TransferRun::Reset(RunId id, const StartOptions& options) {
 absl::Status TransferRun::Bind(absl::Span<const TensorView> src, absl::Span<const TensorView> dst,
                                int64_t binding) {
   if (!HasSameRanges()) {
-    // What is known of the views is not so any more.
+    // Memory has changed where the views lie: they have to be bound anew.
     std::fill(src_.begin(), src_.end(), BoundView());
     std::fill(dst_.begin(), dst_.end(), BoundView());
     binding_ = 0;
@@ -194,7 +194,7 @@ absl::Status TransferRun::Supply(int tensor, const TensorView& dst) {
   }
   if (!status.ok()) return Explain(status, true, t);
   if (status = TakeSupplied(t); !status.ok()) {
-    // What has been taken of it is forgotten: memory that is free.
+    // Parts that have been taken are forgotten: their memory is free.
     for (size_t part = first; part < parts.EndPart(t); ++part) dst_[part] = BoundView();
     return status;
   }
@@ -249,7 +249,7 @@ bool TransferRun::OnDeviceOnly() const {
          std::all_of(dst_.begin(), dst_.end(), IsOnDevice);
 }
 
-// What is marked first holds for all windows: they follow one another in the session's stream.
+// The first mark holds for all windows: they follow one another in the session's stream.
 absl::Status TransferRun::BeginInStream(Device* device, const RunStream::Ways& ways) {
   stream_.Begin(device, ways, transfer_.windows().size());
   return stream_.Mark(0, OnDeviceOnly());

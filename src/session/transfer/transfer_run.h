@@ -31,7 +31,8 @@ namespace sluice {
 struct RunEvent {
   Event event;  // without its run
   RunId run = 0;
-  // Of the run's RunStream, whose HoldBack has to come before the event is given out; 0: of none.
+  // A mark of the run's RunStream, whose HoldBack has to come before the event is given out; 0:
+  // none.
   uint64_t mark = 0;
 };
 
@@ -48,8 +49,8 @@ class TransferRun {
   int lane() const { return transfer_.lane; }
 
   // Checks views and takes them. Nothing has changed after an error. The same `binding` as before
-  // says that the views are the same, and need not be checked again, unless there is other memory
-  // by now where they lie. 0 says nothing.
+  // says that the views are the same. Then they are not checked again, unless other memory lies at
+  // their addresses by now. A `binding` of 0 says nothing.
   absl::Status Bind(absl::Span<const TensorView> src, absl::Span<const TensorView> dst,
                     int64_t binding = 0);
   absl::Status Supply(int tensor, const TensorView& dst);
@@ -91,17 +92,17 @@ class TransferRun {
   bool cut() const { return cut_; }
 
   // A stream of the caller's that the run takes part in. The run begins after what the stream held
-  // at Start, and each window after what the stream held when its memory was given. What the stream
-  // gets later comes after the tensors that were reported, and after the run that has ended.
+  // at Start, and each window after what the stream held when its memory was given. Work that the
+  // stream gets later comes after the tensors that were reported, and after the run that has ended.
   bool in_stream() const { return stream_.is_there(); }
   // After Bind.
   absl::Status BeginInStream(Device* device, const RunStream::Ways& ways);
   // Gets the streams to where they let the run go on; true if that did anything.
   absl::StatusOr<bool> AdvanceInStream(CopyQueue* copies);
-  // Of a run that is done. True once the stream comes after all of it, and all is reported. Call it
-  // again if not.
+  // Ends a run that is done. True once the stream comes after all of the run, and all is reported.
+  // Call it again if not.
   absl::StatusOr<bool> EndInStream(CopyQueue* copies);
-  // What the stream gets from now on comes after what an event with this mark tells of.
+  // Puts all that the stream gets from now on behind the work that an event with this mark reports.
   absl::Status HoldBack(uint64_t mark) { return stream_.HoldBack(mark); }
   // True while work of the run's is behind the stream, which has not come to it.
   bool IsHeldBack() const { return stream_.IsHeldBack(); }
@@ -116,7 +117,7 @@ class TransferRun {
  private:
   absl::Status BindViews(absl::Span<const TensorView> src, absl::Span<const TensorView> dst);
   absl::Status BindSide(absl::Span<const TensorView> views, bool is_dst);
-  // What is wrong with the view of one of the caller's tensors.
+  // Names, in an error, the caller's tensor whose view is wrong.
   absl::Status Explain(const absl::Status& status, bool is_dst, size_t tensor) const;
   absl::Status CheckSupply(int tensor) const;
   absl::Status TakeSupplied(size_t tensor);
@@ -150,7 +151,7 @@ class TransferRun {
   std::vector<BoundView> candidate_;  // scratch
   std::vector<bool> src_can_be_sent_;
   std::vector<bool> dst_can_be_sent_;
-  // Of tensors that are not over, once there is a Supply.
+  // Memory of tensors that are not over, once there is a Supply.
   MemoryUses uses_;
   bool uses_known_ = false;
   // Per tensor: its destination comes, or has come, through Supply.

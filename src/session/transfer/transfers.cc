@@ -16,7 +16,7 @@ namespace {
 
 // Run numbers are part of bucket ids.
 constexpr int64_t kRunMax = (int64_t{1} << kRunBits) - 1;
-// Of how many runs events are kept that nobody takes.
+// The number of runs whose events are kept if nobody takes them.
 constexpr int64_t kEventRuns = 4 * Session::kMaxRunsInFlight;
 
 int64_t AsSigned(uint64_t hash) { return static_cast<int64_t>(hash); }
@@ -91,7 +91,7 @@ absl::Status Transfers::Drop(Transfer* transfer) {
   return absl::OkStatus();
 }
 
-// What runs knew of memory is to be asked for anew: what the transport may send from.
+// Runs have to ask anew which memory the transport may send from.
 void Transfers::CloseImports() {
   runner_->CloseImports();
   spare_runs_.clear();

@@ -100,11 +100,12 @@ class Transfers final : private Witness {
   bool has_operations() const { return runner_->has_operations(); }
 
  private:
-  // What all ranks do in the order of their calls, one after the other. A cancelled run is cut once
-  // all have called Cancel. Until then a rank may wait for it, or for a later one, before its call.
+  // A step that all ranks take in the order of their calls, one after the other. A cancelled run is
+  // cut once all have called Cancel. Until then a rank may wait for this run, or for a later one,
+  // before its call.
   struct Collective {
-    // kKeepStep: ranks tell each other that they have started every kMaxRunsInFlight-th run. What
-    // is 2 * kMaxRunsInFlight runs behind it waits for that.
+    // kKeepStep: ranks tell each other that they have started every kMaxRunsInFlight-th run. The
+    // run 2 * kMaxRunsInFlight runs later waits for that.
     enum class Kind : uint8_t { kCompareViews, kKeepStep, kCancel, kCut };
     Kind kind;
     RunId run;
@@ -118,7 +119,7 @@ class Transfers final : private Witness {
   absl::Status EndCollective();
   BucketId LastWanted(const Collective& cut, TransferRun* run);
   void KeepStep();
-  // As soon as all ranks have got so far that it may go on.
+  // Releases the run as soon as all ranks have got so far that it may go on.
   void Release(TransferRun* run);
   // True if this rank waits for one of them.
   bool AreCollectivesAwaited() const;
@@ -153,7 +154,7 @@ class Transfers final : private Witness {
   void NoteMove();
   // Poisons if nothing has moved for too long, and no rank that is late excuses it.
   absl::Status CheckStall();
-  // What to ask other ranks about, and which ones.
+  // Finds the question for other ranks, and which ranks to ask.
   bool FindQuestion();
 
   const ForkGuard fork_guard_;

@@ -100,7 +100,7 @@ absl::Status Transfers::BeginCollective(const Collective& front) {
   return absl::OkStatus();
 }
 
-// What this rank still needs of a run that is cancelled: everything up to this bucket.
+// The last bucket that this rank still needs of a cancelled run: it needs all up to this one.
 BucketId Transfers::LastWanted(const Collective& cut, TransferRun* run) {
   if (cut.over_after) return *cut.over_after;
   if (run == nullptr) return BucketId();  // refused, on all ranks

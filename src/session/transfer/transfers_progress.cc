@@ -45,8 +45,8 @@ bool Transfers::EndRuns() {
       ++i;
       continue;
     }
-    // Who has failed may write again to what this run has read. Who has done its part and ended
-    // harms nobody.
+    // A rank that has failed may write again to memory that this run has read. A rank that has done
+    // its part and ended harms nobody.
     if (!peers_->HearAlarm().ok()) return true;
     if (run->in_stream()) {
       const absl::StatusOr<bool> ordered = runner_->EndInStream(run);
