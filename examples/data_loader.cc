@@ -1,5 +1,5 @@
 // A data loader: records stream from files into batches of normalised values, while the ranks of
-// the job train; training stops half-way and goes on from cursors.
+// the job train. Training stops half-way and goes on from cursors.
 //
 // The ranks are data-parallel replicas: each gets every size-th record of an order that is shuffled
 // anew in each epoch. Every value of every batch is checked.

@@ -1,4 +1,4 @@
-// Ranks of MPI, of a world, and one process alone. What they say crosses a fabric of their own.
+// Ranks of MPI, of a world, and one process alone. Their texts cross a fabric of their own.
 #include "ranks.h"
 
 #include <sched.h>
@@ -54,12 +54,13 @@ class WorldRanks final : public Ranks {
     world_ = *std::move(world);
     MakeOwn();
   }
-  // Nobody ends before all have come to their end. Who has gone already is no error any more.
+  // Nobody ends before all have come to their end. A rank that has gone already is no error any
+  // more.
   ~WorldRanks() override { Exchange("end", nullptr).IgnoreError(); }
   FabricOr MakeFabric() override { return world_->MakeFabric(); }
 
  private:
-  // Whoever started the ranks ends the others. Ranks of a world notice that this one has gone.
+  // The launcher ends the other ranks. Ranks of a world notice that this one has gone.
   [[noreturn]] void Abort() override { std::_Exit(1); }
 
   std::unique_ptr<sluice::World> world_;

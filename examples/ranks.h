@@ -1,4 +1,4 @@
-// How the examples' processes become the ranks of one job, with MPI or without.
+// Makes the examples' processes the ranks of one job, with MPI or without.
 //
 // Under mpirun they meet over MPI, if it is built in. Otherwise they are a world (sluice/world.h),
 // or one process alone.
@@ -20,7 +20,7 @@ namespace examples {
 
 class Ranks {
  public:
-  // Collective, as all that follows. Ends the process where no job comes about.
+  // Collective, as all that follows. Ends the process if no job comes about.
   static std::unique_ptr<Ranks> Start(int* argc, char*** argv);
   // The end of the job on this rank, after all that came from it is gone.
   virtual ~Ranks() = default;
@@ -36,7 +36,7 @@ class Ranks {
   // Called while ranks wait for each other: sessions go on only while they are polled.
   void SetMeanwhile(std::function<void()> meanwhile) { meanwhile_ = std::move(meanwhile); }
 
-  // What all ranks say, by rank; texts of any length.
+  // The texts of all ranks, by rank, of any length.
   std::vector<std::string> AllGather(const std::string& mine);
   std::vector<int64_t> AllGather(int64_t mine);
   int64_t Sum(int64_t mine);
@@ -47,7 +47,7 @@ class Ranks {
 
  protected:
   Ranks() = default;
-  // A fabric for what the ranks say, first of all.
+  // Makes a fabric for the ranks' texts, first of all.
   void MakeOwn();
   void DropOwn() { own_ = nullptr; }
   absl::Status Exchange(const std::string& mine, std::vector<std::string>* texts);

@@ -132,7 +132,7 @@ class Actor {
     return options;
   }
 
-  // What the batch comes to. Counts what is in it.
+  // The digest of the batch. Counts its rollouts, and those that are wrong.
   uint64_t Look(const sluice::Lease& lease, int64_t batch) {
     uint64_t digest = rollouts::kNothing;
     for (int64_t i = 0; i < lease.items(); ++i) {

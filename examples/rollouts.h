@@ -1,5 +1,5 @@
-// What the example rollouts.cc plays and learns: a policy, rollouts of varying length, and the loop
-// that does one thing after the other.
+// The game of the example rollouts.cc: a policy, rollouts of varying length, and the loop that
+// plays and learns one after the other.
 #ifndef SLUICE_EXAMPLES_ROLLOUTS_H_
 #define SLUICE_EXAMPLES_ROLLOUTS_H_
 
@@ -17,7 +17,7 @@ constexpr size_t kWordsMax = 8192;       // of a rollout: its capacity
 constexpr size_t kWeights = 256 * 1024;  // of 8 bytes
 constexpr uint64_t kNothing = 0x9e3779b97f4a7c15;
 
-// What a rollout begins with. How it goes on follows from the first three alone.
+// The beginning of a rollout. Its other words follow from the first three words alone.
 struct Head {
   uint64_t item;
   uint64_t updates;  // that the policy had behind it

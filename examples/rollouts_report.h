@@ -1,5 +1,5 @@
-// What the example rollouts.cc says in the end: sums over all ranks, whether all is as it should
-// be, and the trace.
+// The final report of the example rollouts.cc: sums over all ranks, whether all is as it should be,
+// and the trace.
 #ifndef SLUICE_EXAMPLES_ROLLOUTS_REPORT_H_
 #define SLUICE_EXAMPLES_ROLLOUTS_REPORT_H_
 
@@ -25,7 +25,7 @@ T Check(examples::Ranks* ranks, absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
-// Of one rank.
+// Counts of one rank.
 struct Seen {
   int64_t rollouts = 0;
   int64_t out_of_order = 0;

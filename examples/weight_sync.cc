@@ -26,7 +26,7 @@ using sluice::Placement;
 
 constexpr int kSteps = 3;
 
-// What element `index` of tensor `tensor` is worth after `step`.
+// The value of element `index` of tensor `tensor` after `step`.
 float ValueAt(int step, size_t tensor, int64_t index) {
   return static_cast<float>((index * 7 + static_cast<int64_t>(tensor) * 101 + int64_t{step} * 13) %
                             8191);

@@ -17,12 +17,12 @@
 
 namespace sluice::python {
 
-// Where the calls of one session or world are made, one after the other.
+// Makes the calls of one session or world, one after the other.
 //
-// A call on Python's main thread, which gets Ctrl-C, is carried out by a thread of the desk's own,
-// while the main thread looks for signals. When one raises, the call is left to that thread: it is
-// pending, and the next call waits for its end. What a pending call would have returned is dropped,
-// with all that its closure holds. Other threads make their calls themselves.
+// Python's main thread gets Ctrl-C. So a thread of the desk's own carries out its calls, while the
+// main thread looks for signals. When a signal raises, the call is left to the desk's thread: it is
+// pending, and the next call waits for its end. The result of a pending call is dropped, with all
+// that its closure holds. Other threads make their calls themselves.
 //
 // Thread: one at a time, with the GIL. Destroyed without waiting, with the GIL or without.
 class Desk {
@@ -32,7 +32,8 @@ class Desk {
   Desk(const Desk&) = delete;
   Desk& operator=(const Desk&) = delete;
 
-  // Runs work() without the GIL. What work captures has to outlive this call by itself.
+  // Runs work() without the GIL. Objects that work captures have to outlive this call by
+  // themselves.
   template <typename Work>
   auto Call(Work work) -> decltype(work()) {
     using Result = decltype(work());
@@ -47,7 +48,7 @@ class Desk {
       std::exception_ptr thrown;
     };
     auto box = std::make_shared<Box>();
-    // The closure goes with the job, the result with whoever is last.
+    // The closure goes with the job, the result with its last owner.
     Post([box, work = std::move(work)]() mutable {
       try {
         box->result.emplace(work());

@@ -13,29 +13,30 @@ namespace sluice::python {
 
 namespace nb = nanobind;
 
-// What DLPack's table of C functions says of objects: address, device, dtype, shape, strides. It
-// takes about 30 ns for each of PyTorch's tensors. Refers to none of them.
+// Facts that DLPack's table of C functions tells of objects: address, device, dtype, shape,
+// strides. Reading them takes about 30 ns for each of PyTorch's tensors. Refers to none of them.
 //
 // Thread: any, with the GIL.
 class Fingerprint {
  public:
   // Types of Python whose objects can be looked at: tensors that are nothing but memory, and
-  // DTensors, which have one in `_local_tensor` and say in `_spec` how it is placed.
+  // DTensors. A DTensor has a tensor in `_local_tensor` and its placement in `_spec`.
   struct Types {
     std::vector<PyTypeObject*> plain;
     PyTypeObject* placed = nullptr;
   };
 
-  // Of `objects`: tensors, DTensors, or others that stand for the memory that `memories` lists at
-  // the same place. Of the latter, `Same` knows the very object alone, and it must not change what
-  // it stands for. Null: some object cannot be looked at.
+  // Makes the fingerprint of `objects`: tensors, DTensors, or others that stand for the memory that
+  // `memories` lists at the same place. `Same` knows the others only by identity, and each must
+  // always stand for the same memory. Null: some object cannot be looked at.
   static std::unique_ptr<Fingerprint> Make(nb::list objects, nb::list memories, const Types& types);
 
-  // True if these are as those were. False may also mean that it cannot be told.
+  // True if these objects are as the fingerprint's were. False may also mean that it cannot be
+  // told.
   bool Same(nb::list objects) const;
 
  private:
-  // Of a tensor's memory. Sizes and strides are in `numbers_`.
+  // The fingerprint of one tensor's memory. Sizes and strides are in `numbers_`.
   struct Print {
     const void* data = nullptr;
     uint64_t dtype = 0;   // code, bits and lanes

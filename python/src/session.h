@@ -1,4 +1,4 @@
-// What Python's sessions, transfers, runs and streams refer to.
+// State that Python's sessions, transfers, runs and streams refer to.
 #ifndef SLUICE_PYTHON_SRC_SESSION_H_
 #define SLUICE_PYTHON_SRC_SESSION_H_
 
@@ -63,7 +63,7 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   bool has_progress_thread() const { return progress_thread_; }
   // How long to wait for runs in flight. If a rank is silent, the session's own timeout is first.
   absl::Duration close_limit() const { return timeout_ + absl::Seconds(2); }
-  // Of the latest call that loads or saves. For any thread.
+  // The progress of the latest call that loads or saves. For any thread.
   CheckpointProgress& checkpoint_progress() { return checkpoint_progress_; }
 
   // A run that begins, and what keeps its memory.

@@ -53,7 +53,7 @@ class StreamState {
       static_cast<void>(session->Require());
     } else {
       static_cast<void>(session->RequireAnywhere());
-      // Whoever takes the first batch is the stream's thread.
+      // The thread that takes the first batch is the stream's.
       if (thread == 0) thread = ThreadNumber();
       if (!Mine()) {
         Raise(absl::FailedPreconditionError(
@@ -86,7 +86,7 @@ class StreamState {
   const MadeHere made_here;
   uint64_t thread = 0;
   Desk own_desk;
-  // What a call got whose caller was interrupted; guarded by the desk.
+  // The result of a call whose caller was interrupted; guarded by the desk.
   std::optional<absl::StatusOr<Lease>> late;
 
  private:
@@ -261,8 +261,9 @@ int64_t CallGenerator(nb::handle generator, int64_t item, absl::Span<std::byte> 
     }
     memory[nb::slice(nb::int_(0), nb::int_(bytes), nb::int_(1))] = plain;
   }
-  // Whoever keeps it gets an error instead of memory that is not there any more. What has been made
-  // of it, as a slice, would still reach the memory, and refers to the array.
+  // A generator that keeps the memoryview gets an error instead of memory that is not there any
+  // more. Objects made of the view, as a slice, would still reach the memory, and refer to the
+  // array.
   memory.attr("release")();
   memory.reset();
   if (Py_REFCNT(array.ptr()) > 1) {

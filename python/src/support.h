@@ -1,4 +1,4 @@
-// What all parts of the binding share: errors, the GIL, owners of memory, the end of Python.
+// Tools of all parts of the binding: errors, the GIL, owners of memory, the end of Python.
 #ifndef SLUICE_PYTHON_SRC_SUPPORT_H_
 #define SLUICE_PYTHON_SRC_SUPPORT_H_
 
@@ -74,7 +74,8 @@ bool OnMainThread();
 using Owner = std::shared_ptr<PyObject>;
 Owner Hold(nb::handle object);  // null for None; with the GIL
 
-// What a Python object refers to: shared, and given up without the GIL, so that it may wait.
+// State that a Python object refers to: shared, and given up without the GIL, so that its end may
+// wait.
 template <typename T>
 class Ref {
  public:

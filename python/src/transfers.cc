@@ -45,7 +45,7 @@ std::vector<ConnectTensor> HalfOf(nb::handle entries, bool target, int rank, Own
   return half;
 }
 
-// Of None, or of a text and the tensor that it is about, or None.
+// Makes a status of None, or of a text and the tensor that the text is about, or None.
 absl::Status RefusalOf(nb::handle refusal) {
   if (refusal.is_none()) return absl::OkStatus();
   const auto [text, tensor] = nb::cast<std::pair<std::string, std::optional<std::string>>>(refusal);
@@ -184,7 +184,7 @@ CheckpointOptions CheckpointOptionsOf(nb::dict options) {
   return made;
 }
 
-// What a call for a checkpoint holds until it is over.
+// Values that a call for a checkpoint holds until it is over.
 struct CheckpointCall {
   std::string place;
   std::vector<CheckpointTensor> tensors;

@@ -69,7 +69,7 @@ TensorView LateView(const TensorPart& tensor, int rank) {
     return late;
   }
   absl::StatusOr<std::vector<int64_t>> shape = LocalShape(tensor.layout, tensor.shape, rank);
-  // What is wrong is for Connect to say, on all ranks.
+  // Connect names the error, on all ranks.
   if (shape.ok()) late.shape = *std::move(shape);
   return late;
 }
