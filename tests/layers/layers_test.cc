@@ -183,7 +183,9 @@ TEST(RulesTest, SentencesOfTheLibraryBeginWithANounOrAVerb) {
   for (const char* text : {"// Who reads it.\n", "// A file. Whoever reads it knows.\n",
                            "// A file (`a`).\n// Of a.\n", "// A file\n//\n// Where it lies.\n",
                            "// A file.\nint a;  // those\n  // Those of a.\n"}) {
-    EXPECT_THAT(Complaints("src/mesh/a.cc", text), refused) << text;
+    for (const char* path : {"include/sluice/a.cc", "src/mesh/a.cc", "python/src/a.cc"}) {
+      EXPECT_THAT(Complaints(path, text), refused) << path << ": " << text;
+    }
     EXPECT_THAT(Complaints("tests/a.cc", text), IsEmpty()) << text;
   }
   for (const char* text : {"// Validates specs.\n", "// A list\n// Of Things.\n",

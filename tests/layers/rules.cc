@@ -20,9 +20,9 @@ struct Layer {
   std::vector<std::string_view> may_include;  // folders of src/, without what lies below them
 };
 
-// Who may include whom in src/, beside itself, include/sluice, tensor/check.h and error_text.h.
-// All layers use these two: a folder links sluice_tensor for them without a row for it. A folder
-// that is not in the table may include nothing: add it here when it is made.
+// The folders that each folder of src/ may include, beside itself, include/sluice, tensor/check.h
+// and error_text.h. All layers use these two: a folder links sluice_tensor for them without a row
+// for it. A folder that is not in the table may include nothing: add it here when it is made.
 const std::vector<Layer>& Layers() {
   static const auto* const kLayers = new std::vector<Layer>{
       {"base", {}},
@@ -80,7 +80,7 @@ const std::vector<Layer>& Layers() {
   return *kLayers;
 }
 
-// Decide and compute, and know no clock, thread, lock, system or vendor.
+// Layers that decide and compute, and know no clock, thread, lock, system or vendor.
 constexpr std::array<std::string_view, 4> kPureLayers = {"tensor", "mesh", "plan", "engine"};
 constexpr std::array<std::string_view, 17> kImpure = {"thread",
                                                       "mutex",
@@ -269,8 +269,9 @@ const std::regex& Riddle() {
   return *kRiddle;
 }
 
-// Folders that still have such sentences behind a file's first line. May only shrink.
-constexpr std::array<std::string_view, 2> kRiddled = {"include/", "src/session/"};
+// Folders whose comments are checked: the library, its binding for Python, and the examples.
+constexpr std::array<std::string_view, 4> kReadByUsers = {"include/", "src/", "python/src/",
+                                                          "examples/"};
 
 // The comment's paragraph that begins in line `i`, in one line; nothing if none begins there.
 std::string ParagraphAt(const std::vector<std::string_view>& lines, size_t i) {
@@ -287,14 +288,10 @@ std::string ParagraphAt(const std::vector<std::string_view>& lines, size_t i) {
 
 std::string SentenceComplaint(std::string_view path, const std::vector<std::string_view>& lines,
                               size_t i) {
-  const bool is_riddled = StartsWithAny(path, kRiddled);
-  const bool is_library = path.starts_with("src/") || path.starts_with("include/");
-  if (!is_library || (is_riddled && i > 0)) return {};
+  if (!StartsWithAny(path, kReadByUsers)) return {};
   const std::string text = ParagraphAt(lines, i);
-  const auto where = is_riddled ? std::regex_constants::match_continuous  // the first word alone
-                                : std::regex_constants::match_default;
   std::smatch found;
-  if (!std::regex_search(text, found, Riddle(), where)) return {};
+  if (!std::regex_search(text, found, Riddle())) return {};
   const auto begin = static_cast<size_t>(found.position(2));
   return "a sentence does not begin with a noun or a verb: " + text.substr(begin, 40);
 }
