@@ -50,8 +50,8 @@ struct PixelBox {
   int64_t channels = 1;
 };
 
-// The boxes that kept elements [begin, end) consist of, in their order: five, if none has more than
-// `elements_max` of them (but one pixel always fits).
+// The boxes that kept elements [begin, end) consist of, in their order. They are five, if none has
+// more than `elements_max` elements. One pixel always fits.
 class PixelBoxes {
  public:
   PixelBoxes() = default;

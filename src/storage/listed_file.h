@@ -12,9 +12,9 @@ namespace sluice {
 // Whether an entry counts: a file, or a link to one, with this extension ("": any), and not hidden
 // (its name begins with a dot). Folders, pipes and sockets do not count.
 //
-// InvalidArgument, with the name in quotes, for one that would count but for its name
-// (CheckObjectName), or whose link leads nowhere: a part of the data is missing then. Other errors
-// are those of asking what it is.
+// InvalidArgument, with the name in quotes, for an entry that would count but for its name
+// (CheckObjectName). The same for a link that leads nowhere: a part of the data is missing then.
+// Other errors are those of asking what the entry is.
 absl::StatusOr<bool> CountsAsData(const std::filesystem::directory_entry& entry,
                                   absl::string_view extension);
 

@@ -204,8 +204,8 @@ bool TreeGather::NextRecords(absl::FunctionRef<bool(int)> busy, Outgoing* out) {
   return false;
 }
 
-// A message of the records from that of the rank `first` before this one on, up to `end`; as many
-// as one message holds, which are returned.
+// Writes a message of records, from the rank `first` before this one on, up to `end`. Returns how
+// many: as many as one message holds.
 int TreeGather::WriteRecords(int first, int end, std::vector<std::byte>* bytes) const {
   const auto rank_at = [this](int distance) -> const Rank& {
     return now_.ranks[static_cast<size_t>(Before(rank_, distance))];

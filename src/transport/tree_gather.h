@@ -88,9 +88,9 @@ class TreeGather {
   // As Fabric::PollAllGather, while one is under way, which ends with true or an error. `missing`
   // is never empty with false. After the patience and some messages' time it lists exactly the
   // ranks that have not started, but for those that wait in the gather before. A rank that has
-  // started and stopped later joins them once it has been silent for kSilentMs, and for half as
-  // long as the most silent one. DataLoss names a rank whose record has another length than this
-  // rank's.
+  // started and stopped later joins this list after a silence. The silence lasts kSilentMs at
+  // least, and half as long as that of the most silent rank. DataLoss names a rank whose record has
+  // another length than this rank's.
   absl::StatusOr<bool> Poll(std::vector<std::byte>* all, std::vector<int>* missing);
 
  private:

@@ -45,7 +45,7 @@ class ReachPage {
 uint64_t ReachOf(int rank, absl::Span<const ReachCard> cards);
 
 // The node of each rank, from the number of each. Ranks of one node reach the same ranks, each
-// other among them, so that whoever is reached by some of a node only is a node of its own.
+// other among them. So a rank that only some of a node reach is a node of its own.
 std::vector<int> NodesByReach(absl::Span<const uint64_t> reach);
 
 }  // namespace sluice

@@ -17,8 +17,8 @@ namespace sluice {
 // Thread: one at a time.
 class Registration {
  public:
-  // Numbers `member` and holds its place. AlreadyExists names who has the place, and has kept it
-  // for a few seconds: the store may not have heard yet of the end of a process.
+  // Numbers `member` and holds its place. AlreadyExists names the process that has kept the place
+  // for a few seconds: until then the store may not have heard of a process's end.
   static absl::StatusOr<std::unique_ptr<Registration>> Make(std::shared_ptr<Store> store,
                                                             std::string world, StoredMember member,
                                                             absl::Duration lease);

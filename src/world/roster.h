@@ -44,7 +44,8 @@ class Roster {
   absl::Status Look(absl::Duration wait);
 
   // Waits until nobody is missing. Unavailable names members that this roster has seen alive and
-  // that are lost; each is named once, and is then waited for as one that has not come.
+  // that are lost. Each of them is named once, and is then waited for as a member that has not
+  // come.
   absl::Status WaitForAll(const Deadline& limit);
 
   // Whether these members are there still. Unavailable names those that are lost, and Aborted

@@ -27,9 +27,9 @@ struct Match {
 // `halves` are ordered by their lowest ranks; each rank is in one of them. Errors name tensors and
 // ranks, a few of each kind:
 // FailedPrecondition: ranks disagree on a tensor, a rename or the priority class.
-// InvalidArgument: the ranks that give a tensor are not those that have a part of it; shapes
-//   differ; no cast exists; nobody asks for a source; no source box has an element that a target
-//   needs.
+// InvalidArgument: the ranks that give a tensor are not those that have a part of it; or shapes
+//   differ. No cast exists, or nobody asks for a source. No source box has an element that a
+//   target needs.
 // ResourceExhausted: there are too many boxes.
 // NotFound: nobody has a source for a target.
 absl::StatusOr<Match> MatchHalves(absl::Span<const RankedHalf> halves);

@@ -69,9 +69,9 @@ struct Lateness {
   int64_t times = 0;
 };
 
-// The text that follows "rank 7 ". An example: "has not admitted it: it waits for the budget; its
-// oldest bucket is run 3 window 0 round 2 phase 1, rank 7 -> 3, n 0, held up by rank 3, which does
-// not answer".
+// The text that follows "rank 7 ", such as "has not admitted it: it waits for the budget". Then may
+// come "its oldest bucket is run 3 window 0 round 2 phase 1, rank 7 -> 3, n 0", and "held up by
+// rank 3, which does not answer".
 ErrorText DescribeReport(const BucketQuestion& question, const BucketReport& report,
                          const Silence& silence);
 

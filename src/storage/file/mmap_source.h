@@ -27,8 +27,8 @@ struct MmapSourceOptions {
 //
 // Nothing is copied for an op that may_lend, and Poll does not sleep: the event has a place in the
 // mapping. The first reader of that place may sleep. A mapping lives as long as any of it is lent.
-// Nothing is lent where SIGBUS has a handler that was set later than BusGuard's, nor while so many
-// files are mapped that descriptors would run out.
+// Nothing is lent if SIGBUS has a handler that was set later than BusGuard's. Nor is anything lent
+// while so many files are mapped that descriptors would run out.
 absl::StatusOr<std::unique_ptr<Source>> MakeMmapSource(const std::string& directory,
                                                        std::vector<std::string> names,
                                                        const MmapSourceOptions& options);

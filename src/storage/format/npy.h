@@ -1,8 +1,8 @@
 // The .npy format: one array of numbers after a short header.
 //
-// An object is: "\x93NUMPY", the version's two bytes, the length of the header (2 bytes, from
-// version 2 on 4), the header (a Python dict as text), the elements
-// (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html). This reads and writes
+// An object is: "\x93NUMPY", the version's two bytes, the header's length, the header (a Python
+// dict as text), the elements. The length has 2 bytes, from version 2 on 4. See
+// https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. This reads and writes
 // headers; the data is for others.
 #ifndef SLUICE_SRC_STORAGE_FORMAT_NPY_H_
 #define SLUICE_SRC_STORAGE_FORMAT_NPY_H_

@@ -73,8 +73,8 @@ class CudaIpcExporter {
   uint64_t freed_bytes_max_;
   std::map<uint64_t, CudaIpcMemory> offered_;  // what others may have open, by its base
   uint64_t offered_bytes_;
-  // Up to so many offered bytes, others cannot have too much open of what was freed, beside what
-  // was in use when that was last counted.
+  // Up to so many offered bytes, others cannot have too much freed memory open: the limit, and the
+  // bytes that were in use at the last count.
   uint64_t room_bytes_;
   bool is_full_;
   CudaIpcMemory kept_;

@@ -50,9 +50,9 @@ absl::Status EnqueuePull(const CudaQueue& queue, int multiprocessors, const std:
 // work that was put in some stream before.
 //
 // Parting goes step by step. A sender cannot tell an offer that was dropped from one whose answer
-// is still to come, whose receiver may be copying out of the sender's memory. So first the offers
-// part. A rank that has none under way any more says goodbye to all others, behind its last answer
-// to each. A rank has never met an offer that it has not answered before its goodbye.
+// is still to come. The receiver of the latter may be copying out of the sender's memory. So first
+// the offers part. A rank that has none under way any more says goodbye to all others, behind its
+// last answer to each. A rank has never met an offer that it has not answered before its goodbye.
 class CudaIpcTransport final : public Transport {
  public:
   // Collective over the fabric, with the same error on all ranks: FailedPrecondition unless all are

@@ -1,5 +1,5 @@
-// The memory that two processes of a node share to copy together: a queue of words from one to the
-// other, and the claims on the pieces of one copy.
+// The memory that two processes of a node share to copy together. It has a queue of words from one
+// to the other, and the claims on the pieces of one copy.
 #ifndef SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_CHANNEL_H_
 #define SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_CHANNEL_H_
 

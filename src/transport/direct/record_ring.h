@@ -14,8 +14,8 @@
 namespace sluice {
 
 // Lies in shared memory, zero at first. Writes and reads have a multiple of kUnit bytes. `head` and
-// `tail` are the caller's own count of what it has read or written: the other process may spoil
-// what is in the ring, but not that.
+// `tail` are the caller's own counts of bytes that it has read or written. The other process may
+// spoil the bytes in the ring, but not these counts.
 class RecordRing {
  public:
   static constexpr uint64_t kBytes = 16384;

@@ -1,7 +1,7 @@
 // An all-gather of small records over MPI: TreeGather's messages as messages of MPI.
 //
-// Not for payload. Nobody receives before a rank looks. So MPI holds, at a rank that does not look,
-// at most one message of each other rank, since each waits for its last one to be taken.
+// Not for payload. Nobody receives before a rank looks. Each sender waits for its last message to
+// be taken. So at a rank that does not look, MPI holds at most one message of each other rank.
 #ifndef SLUICE_SRC_TRANSPORT_MPI_MPI_GATHER_H_
 #define SLUICE_SRC_TRANSPORT_MPI_MPI_GATHER_H_
 

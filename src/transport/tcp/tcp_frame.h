@@ -7,10 +7,10 @@
 
 namespace sluice {
 
-// The receiver matches. A send says hello to its receive (kOffer). A short one sends its bytes
-// along while one of the receiver's kEagerSlots is free for it: a slot is taken by the offer, and
-// given back by kMet. A long one, or one without a slot, sends its bytes when the receive has been
-// started (kGrant), in pieces (kData), so that control and offers pass between them.
+// The receiver matches. A send says hello to its receive (kOffer). A short send takes a free one of
+// the receiver's kEagerSlots with its offer, and sends its bytes along. kMet gives the slot back. A
+// long send, or one without a slot, sends its bytes when the receive has been started (kGrant).
+// They go in pieces (kData), so that control and offers pass between them.
 enum class TcpFrameKind : uint8_t {
   kControl,   // a record of `channel`
   kTaken,     // a record of `channel`, of `bytes`, has been taken

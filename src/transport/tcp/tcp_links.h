@@ -1,5 +1,5 @@
-// One rank's TCP connections to the other ranks of its world: made on demand, proved by a secret,
-// for small control records and for the payload of TcpTransport.
+// One rank's TCP connections to the other ranks of its world, made on demand and proved by a
+// secret. They carry small control records and the payload of TcpTransport.
 #ifndef SLUICE_SRC_TRANSPORT_TCP_TCP_LINKS_H_
 #define SLUICE_SRC_TRANSPORT_TCP_TCP_LINKS_H_
 

@@ -16,12 +16,12 @@
 namespace sluice {
 namespace {
 
-// The system reads and writes bytes where the operations have them. Copied are only the first few
-// of a frame, short rows, and short messages that come before their receives. At its end it copies
-// what the system still has to be given of a frame that has begun, 256 KiB for each rank at most.
-// So from then on nothing reads or writes memory of operations, and KeepUntilOver keeps until then.
-// A receive whose sender ends its transport in the middle of the message fails with Unavailable, as
-// do operations with a rank whose connection broke. Thread: one at a time; other transports of the
+// The system reads and writes bytes where the operations have them. Only the first few bytes of a
+// frame, short rows, and short messages that come before their receives are copied. At its end the
+// transport copies the rest of frames that have begun, 256 KiB for each rank at most. So from then
+// on nothing reads or writes memory of operations, and KeepUntilOver keeps until then. A receive
+// whose sender ends its transport in the middle of the message fails with Unavailable, as do
+// operations with a rank whose connection broke. Thread: one at a time; other transports of the
 // same links may be used by others.
 class TcpTransport final : public Transport {
  public:

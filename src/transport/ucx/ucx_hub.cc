@@ -51,9 +51,9 @@ absl::Status UcxHub::MakeContext(const UcxNetworks& networks) {
   std::vector<std::pair<const char*, std::string>> settings;
   if (!networks.transports.empty()) settings.emplace_back("TLS", networks.transports);
   if (!networks.devices.empty()) settings.emplace_back("NET_DEVICES", networks.devices);
-  // Over TCP, UCX 1.13.1 ends the process by an assertion of its own (uct_iface.h, comp->count) if
-  // a peer is killed while bytes go to it from where they lie. So they are copied once, unless the
-  // user decides. Devices for RDMA are not concerned.
+  // Over TCP, UCX 1.13.1 may send bytes from where they lie. If the peer is killed meanwhile, an
+  // assertion of UCX (uct_iface.h, comp->count) ends this process. So bytes are copied once, unless
+  // the user decides. Devices for RDMA are not concerned.
   if (networks.tcp && !HasRdmaDevice() && EnvironmentVariable("UCX_ZCOPY_THRESH").empty()) {
     settings.emplace_back("ZCOPY_THRESH", "inf");
   }

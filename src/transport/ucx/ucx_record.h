@@ -1,10 +1,9 @@
 // Records that ranks exchange so that payload only moves once its receive is there.
 //
 // A sender announces each message. The receiver matches announcements with receives, in order. Once
-// an announcement has met its receive, the receiver starts a receive of UCX, under a tag of UCX
-// that nothing else has, and lets the sender go. So UCX never holds payload that nobody has asked
-// for, whatever its own protocols are. UCX's synchronous sends would not do: there are none in
-// peer-failure mode.
+// an announcement has met its receive, the receiver starts a receive of UCX, under a tag of its
+// own. Then it lets the sender go. So UCX never holds payload that nobody has asked for, whatever
+// its own protocols are. UCX's synchronous sends would not do: there are none in peer-failure mode.
 #ifndef SLUICE_SRC_TRANSPORT_UCX_UCX_RECORD_H_
 #define SLUICE_SRC_TRANSPORT_UCX_UCX_RECORD_H_
 

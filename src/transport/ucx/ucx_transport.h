@@ -78,8 +78,8 @@ class UcxTransport final : public Transport {
 
   void StartOne(const TransportOp& op);
   void Tell(int rank, UcxRecord record);
-  // An operation that another rank's end has cut off is told of late, as LastWords has it: what UCX
-  // finds out may come before what control links bring.
+  // An operation that another rank's end has cut off is told of late, as LastWords has it. UCX may
+  // notice that end before the control links bring the rank's last words.
   void End(Slot& slot, absl::Status status);
   void AddEvent(TransportEvent event);
   void TellCutOff();
