@@ -34,8 +34,8 @@ inline constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 // Everything here must be equal on all ranks, unless it says otherwise; Create checks it.
 struct SessionOptions {
   // Most bytes of one bucket on the wire, and the size of a staging slot. 16 .. 1 GiB. Without it:
-  // automatic. Each transfer then chooses its own bucket size, up to one slot. A slot is min(8 MiB,
-  // budget_bytes / min(16, budget_buckets)).
+  // automatic. Each transfer then chooses its own bucket size, up to one slot. A slot is
+  // budget_bytes / min(16, budget_buckets), from 64 KiB to 8 MiB. A smaller budget is one slot.
   absl::optional<int64_t> bucket_bytes = absl::nullopt;
   // Most buckets of one channel (source, destination, transport) in flight at once. 1 .. 65,536.
   // Without it: automatic. With a budget, the most is max(8, 512 / (ranks - 1)). A bucket on its

@@ -80,15 +80,17 @@ struct WorldOptions {
   std::string bind;
 };
 
-// Reads options from the environment. Rank and size come from the first of these that is there:
-// * Sluice's own: SLUICE_RANK and SLUICE_SIZE;
+// Reads options from the environment. Rank and size come from the first of these that is there. An
+// error, if torchrun's, Open MPI's and MPICH's contradict each other:
+// * Sluice's own: SLUICE_RANK and SLUICE_SIZE, or PMIX_RANK and SLUICE_SIZE;
 // * torchrun's: RANK and WORLD_SIZE;
 // * Open MPI's: OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE;
-// * Slurm's: SLURM_PROCID and SLURM_NTASKS (PMIx launchers under Slurm set both).
+// * MPICH's: PMI_RANK and PMI_SIZE;
+// * Slurm's, in a step: SLURM_PROCID and SLURM_NTASKS.
 // The address of the store is SLUICE_WORLD=tcp://HOST:PORT. Without SLUICE_WORLD the address is
-// MASTER_ADDR with MASTER_PORT + 1, because torch's own store listens at MASTER_PORT. Under Slurm
-// HOST is SLURM_LAUNCH_NODE_IPADDR or the first host of SLURM_JOB_NODELIST, and the port follows
-// from SLURM_JOB_ID. Rank 0 serves the store, unless SLUICE_WORLD says where one is.
+// MASTER_ADDR with MASTER_PORT + 1, because torch's own store listens at MASTER_PORT. In a step of
+// Slurm's without these, HOST is the step's first node, and the port follows from the numbers of
+// the job and the step. Rank 0 serves the store, unless SLUICE_WORLD says where one is.
 // Further: SLUICE_TOKEN or SLUICE_TOKEN_FILE, SLUICE_ROLE, SLUICE_ROLES="trainer:2,server:4" or
 // "trainer,server", SLUICE_WORLD_NAME, SLUICE_WORLD_TIMEOUT="90s", SLUICE_WIRES, SLUICE_BIND,
 // SLUICE_SERVE=0|1. An empty variable counts as not set. SLUICE_WORLD_TIMEOUT bounds
