@@ -1,4 +1,4 @@
-// How a session begins, one round of its progress, and its end.
+// The beginning of a session, one round of its progress, and its end.
 #include "session/session_impl.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// How a rank waits for others without keeping them from running.
+// Pauses of a rank that waits for others, without keeping them from running.
 //
 // On a machine with fewer cores than ranks, who polls without yielding starves the peer it waits
 // for. So an idle rank yields at once, and sleeps when nothing has moved for a while.

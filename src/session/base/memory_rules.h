@@ -1,4 +1,4 @@
-// Which memory a session's tensors may be in, and how their bytes get from there to the network.
+// The memory that a session's tensors may be in, and how their bytes get from there to the network.
 #ifndef SLUICE_SRC_SESSION_BASE_MEMORY_RULES_H_
 #define SLUICE_SRC_SESSION_BASE_MEMORY_RULES_H_
 

@@ -1,4 +1,5 @@
-// Which memory a run has been given, by address: so that more of it is checked one view at a time.
+// The memory that a run has been given, by address: so that more of it is checked one view at a
+// time.
 #ifndef SLUICE_SRC_SESSION_BASE_MEMORY_USES_H_
 #define SLUICE_SRC_SESSION_BASE_MEMORY_USES_H_
 

@@ -1,4 +1,4 @@
-// Whether two positions of a strided tensor lie at one place in memory.
+// Finds out whether two positions of a strided tensor lie at one place in memory.
 #ifndef SLUICE_SRC_SESSION_BASE_SELF_OVERLAP_H_
 #define SLUICE_SRC_SESSION_BASE_SELF_OVERLAP_H_
 

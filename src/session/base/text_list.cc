@@ -1,4 +1,4 @@
-// Each text after its length, in decimal, and a blank.
+// Writes each text after its length, in decimal, and a blank.
 #include "session/base/text_list.h"
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// From an index and headers to places of tensors.
+// Reads the places of tensors out of an index and headers.
 #include "session/checkpoint/checkpoint_catalog.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// How the files of a checkpoint that is saved come to be: all of them, or none.
+// The files of a checkpoint that is saved: all of them come to be, or none.
 //
 // The directory holds the older checkpoint until one file takes or loses its name: the index or
 // model.safetensors. It holds the newer one from then on. docs/checkpoints.md has the steps.

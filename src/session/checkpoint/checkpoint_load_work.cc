@@ -1,4 +1,4 @@
-// From a file into local tensors: the file rank reads a box and sends each member its part.
+// Loads from a file into local tensors: the file rank reads a box and sends each member its part.
 #include <algorithm>
 
 #include "session/checkpoint/checkpoint_work.h"

@@ -1,4 +1,5 @@
-// From local tensors into files: each member sends its part to the file rank, which writes the box.
+// Saves local tensors into files: each member sends its part to the file rank, which writes the
+// box.
 #ifndef SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_SAVE_H_
 #define SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_SAVE_H_
 

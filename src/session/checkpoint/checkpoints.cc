@@ -1,4 +1,4 @@
-// How checkpoints are loaded and saved between ranks.
+// Loads and saves checkpoints between ranks.
 #include "session/checkpoint/checkpoints.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Every rank's half comes to every rank.
+// Brings every rank's half to every rank.
 #ifndef SLUICE_SRC_SESSION_CONNECT_GATHER_HALVES_H_
 #define SLUICE_SRC_SESSION_CONNECT_GATHER_HALVES_H_
 

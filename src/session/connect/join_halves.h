@@ -1,4 +1,4 @@
-// From what this rank has to what all ranks do: the collective part of Connect before Compile.
+// Joins the halves of all ranks into one transfer: the collective part of Connect before Compile.
 #ifndef SLUICE_SRC_SESSION_CONNECT_JOIN_HALVES_H_
 #define SLUICE_SRC_SESSION_CONNECT_JOIN_HALVES_H_
 

@@ -1,4 +1,4 @@
-// Ranks that each go on for themselves tell each other again and again how they stand. They tell
+// Rounds in which ranks that each go on for themselves tell each other how they stand. They tell
 // who works, who moves, who is done, who has failed. So all end together, a rank that goes silent
 // is noticed, and none that waits for the others takes their work for a standstill.
 #ifndef SLUICE_SRC_SESSION_PEERS_ROUNDS_H_

@@ -1,4 +1,5 @@
-// How long this rank has looked for progress and seen none, and how long it goes on.
+// A clock of a stall: how long this rank has looked for progress and seen none, and how long it
+// goes on.
 #ifndef SLUICE_SRC_SESSION_PEERS_STALL_CLOCK_H_
 #define SLUICE_SRC_SESSION_PEERS_STALL_CLOCK_H_
 

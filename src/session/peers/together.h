@@ -1,5 +1,5 @@
-// How ranks that each have something to do of their own end together. None waits for another one
-// without hearing of it, and streams go on.
+// Work that each rank has of its own, and that all ranks end together. No rank waits for another
+// one without hearing of it, and streams go on.
 #ifndef SLUICE_SRC_SESSION_PEERS_TOGETHER_H_
 #define SLUICE_SRC_SESSION_PEERS_TOGETHER_H_
 

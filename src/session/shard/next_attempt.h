@@ -1,4 +1,4 @@
-// When a read that has failed in passing is tried again.
+// Decides when a read that has failed in passing is tried again.
 #ifndef SLUICE_SRC_SESSION_SHARD_NEXT_ATTEMPT_H_
 #define SLUICE_SRC_SESSION_SHARD_NEXT_ATTEMPT_H_
 

@@ -1,5 +1,5 @@
-// How many requests storage is given at once: as many as there is memory for, fewer once it does
-// not keep up.
+// Decides how many requests storage is given at once: as many as there is memory for, fewer once
+// storage does not keep up.
 //
 // A link that is shared by too many requests answers none of them in time. So what is late halves
 // them, as loss does TCP's window (V. Jacobson, "Congestion Avoidance and Control", SIGCOMM 1988),

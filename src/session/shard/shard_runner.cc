@@ -1,4 +1,4 @@
-// How a runner of shards is made, fed and ended, and what its reads bring.
+// Makes, feeds and ends a runner of shards, and takes what its reads bring.
 #include "session/shard/shard_runner.h"
 
 #include <algorithm>

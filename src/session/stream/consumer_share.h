@@ -1,4 +1,4 @@
-// Whether a consumer computes for longer than it waits.
+// Tells whether a consumer computes for longer than it waits.
 //
 // One that drives the stream itself, by Next, does nothing else meanwhile. If it mostly computes,
 // whatever Next would copy is better copied by somebody else. If it mostly waits, it may as well

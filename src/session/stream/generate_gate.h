@@ -1,4 +1,4 @@
-// How far ahead of its trainer a generator may run, by the order that it keeps.
+// Decides how far ahead of its trainer a generator may run, by the order that the generator keeps.
 #ifndef SLUICE_SRC_SESSION_STREAM_GENERATE_GATE_H_
 #define SLUICE_SRC_SESSION_STREAM_GENERATE_GATE_H_
 

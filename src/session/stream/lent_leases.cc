@@ -1,4 +1,4 @@
-// Which buffers have lent items, and looks at their mappings.
+// Keeps the buffers that have lent items, and looks at their mappings.
 #include "session/stream/lent_leases.h"
 
 #include <algorithm>

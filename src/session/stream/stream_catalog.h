@@ -1,4 +1,4 @@
-// How a stream's catalog is found: as a text, which one rank fetches and all can read.
+// Finds a stream's catalog: a text, which one rank fetches and all can read.
 #ifndef SLUICE_SRC_SESSION_STREAM_STREAM_CATALOG_H_
 #define SLUICE_SRC_SESSION_STREAM_STREAM_CATALOG_H_
 

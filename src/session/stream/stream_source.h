@@ -1,4 +1,4 @@
-// From what a user says of a stream's source to something that reads.
+// Opens the source of a stream as its options say.
 #ifndef SLUICE_SRC_SESSION_STREAM_STREAM_SOURCE_H_
 #define SLUICE_SRC_SESSION_STREAM_STREAM_SOURCE_H_
 

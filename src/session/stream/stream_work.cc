@@ -1,4 +1,4 @@
-// From positions to pieces, and from pieces to items in device memory.
+// Cuts positions into pieces, and puts pieces together to items in device memory.
 #include "session/stream/stream_work.h"
 
 #include <algorithm>

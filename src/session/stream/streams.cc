@@ -1,4 +1,4 @@
-// How streams are opened between ranks, and driven.
+// Opens streams between ranks, and drives them.
 //
 // Ranks wait for each other three times. First they compare what they ask for; with it comes where
 // each rank begins. Then rank 0 fetches the text of the catalog for all of them. A store may take

@@ -1,4 +1,4 @@
-// Which runs are done, readable from any thread while the session's adds to it.
+// The runs that are done: any thread may read while the session's adds to them.
 #ifndef SLUICE_SRC_SESSION_TRANSFER_DONE_RUNS_H_
 #define SLUICE_SRC_SESSION_TRANSFER_DONE_RUNS_H_
 

@@ -1,4 +1,4 @@
-// How a runner takes in runs, feeds their buckets, and carries them through their stages.
+// Takes in runs, feeds their buckets, and carries them through their stages.
 #include "session/transfer/runner.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// How a runner starts operations of a transport that takes them in groups.
+// Starts a runner's operations with a transport that takes them in groups.
 #include <algorithm>
 #include <limits>
 

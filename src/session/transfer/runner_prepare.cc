@@ -1,4 +1,4 @@
-// How a runner makes room for the runs of a transfer: slots, operations, lanes, channels.
+// Makes room in a runner for the runs of a transfer: slots, operations, lanes, channels.
 #include <algorithm>
 #include <limits>
 #include <utility>

@@ -1,4 +1,4 @@
-// How a runner begins and ends runs in the order of a stream of the caller's.
+// Begins and ends a runner's runs in the order of a stream of the caller's.
 #include <algorithm>
 
 #include "session/transfer/runner.h"

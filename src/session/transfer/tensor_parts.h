@@ -1,4 +1,4 @@
-// How the tensors that are planned lie in the tensors that the caller gives.
+// Places the tensors that are planned in the tensors that the caller gives.
 #ifndef SLUICE_SRC_SESSION_TRANSFER_TENSOR_PARTS_H_
 #define SLUICE_SRC_SESSION_TRANSFER_TENSOR_PARTS_H_
 
