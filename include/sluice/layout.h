@@ -1,4 +1,4 @@
-// How a tensor lies over a mesh of ranks, with the meaning of PyTorch DTensor.
+// Layouts: how tensors lie over meshes of ranks, with the meaning of PyTorch DTensor.
 //
 // For each tensor dimension d a rank owns an ascending list of global indices L_d, at first
 // 0..S_d-1. Mesh dimensions are visited one after the other; each one's placement cuts at most one

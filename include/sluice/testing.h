@@ -1,4 +1,4 @@
-// For tests and comparisons alone: storage that is slow or fails, plans without relays, and a
+// Aids for tests and comparisons alone: storage that is slow or fails, plans without relays, and a
 // device that the host emulates.
 #ifndef SLUICE_TESTING_H_
 #define SLUICE_TESTING_H_

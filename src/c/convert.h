@@ -1,4 +1,4 @@
-// From the C API's views, layouts and options to those of C++.
+// Converts the C API's views, layouts and options into those of C++.
 #ifndef SLUICE_SRC_C_CONVERT_H_
 #define SLUICE_SRC_C_CONVERT_H_
 

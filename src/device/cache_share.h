@@ -1,4 +1,4 @@
-// How much of the last cache a CPU can count on.
+// The share of the last cache that a CPU can count on.
 #ifndef SLUICE_SRC_DEVICE_CACHE_SHARE_H_
 #define SLUICE_SRC_DEVICE_CACHE_SHARE_H_
 

@@ -1,4 +1,4 @@
-// Which normalizations there are, and the rows that each one is made of.
+// The kinds of normalizations, and the rows that each one is made of.
 #include "device/normalization.h"
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Which stores suit a copy.
+// Chooses the store instructions that suit a copy.
 //
 // Before a plain store writes part of a line, the line is read; and it pushes out another one. A
 // streaming store does neither, but whoever reads what it wrote has to fetch it from memory.

@@ -1,4 +1,5 @@
-// How one member moves a bucket: which messages and copies come next, decided in one place.
+// The steps by which one member moves a bucket: one place decides which messages and copies come
+// next.
 //
 // A member gives its contribution, or adds up those of others and gives on their sum. Then it makes
 // the result what its children get, or receives the result from its parent, and forwards it. Each

@@ -1,4 +1,4 @@
-// Which descriptors are owned, and what a forked child does with them.
+// Keeps track of owned descriptors, and closes them in a forked child.
 #include "net/fd.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-// How bytes that several ranks need spread from the one that has them: in what order, along which
-// tree, and in pieces of what size. Pure functions of sizes and of who shares a node.
+// Spreads bytes that several ranks need from the one that has them: the order, the tree, and the
+// size of pieces. Pure functions of sizes and of who shares a node.
 #ifndef SLUICE_SRC_PLAN_FANOUT_H_
 #define SLUICE_SRC_PLAN_FANOUT_H_
 

@@ -1,4 +1,4 @@
-// In what order, and by whom, the contributions to a reduction are added up.
+// Decides in which order, and by whom, the contributions to a reduction are added up.
 //
 // Contributions are added in their order, whoever adds. So a node can add up what it holds before
 // it crosses in two cases only. Either its contributions come first, or the sum of all before them

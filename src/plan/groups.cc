@@ -1,4 +1,4 @@
-// Which ids belong together.
+// Finds the ids that belong together.
 #include "plan/groups.h"
 
 #include <algorithm>

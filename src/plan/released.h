@@ -1,4 +1,4 @@
-// Which positions of a stream have been released: by any number of ranks, wherever each stopped.
+// The positions of a stream that have been released, by any number of ranks, wherever each stopped.
 #ifndef SLUICE_SRC_PLAN_RELEASED_H_
 #define SLUICE_SRC_PLAN_RELEASED_H_
 

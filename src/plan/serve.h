@@ -1,5 +1,5 @@
-// Which replica serves whom: of the ranks that hold the same part of a tensor, who sends what to
-// whom. Also who reduces what, of the ranks that hold contributions to a part.
+// Chooses the replicas that serve ranks: among ranks that hold the same part of a tensor, who sends
+// what to whom. Also chooses who reduces what, among the ranks that hold contributions to a part.
 //
 // Pure functions of what all ranks know, so that all members of a bucket agree without talking. The
 // same rank comes first, then the same node. The rest is spread so that the busiest sender sends as

@@ -1,4 +1,4 @@
-// Which buckets cross as their tensors lie, and what the others take.
+// Finds the buckets that cross as their tensors lie, and the staging that the others take.
 #include "plan/staging.h"
 
 #include <algorithm>

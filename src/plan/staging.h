@@ -1,4 +1,4 @@
-// Which of one rank's buckets take copies, and how much staging they could hold at once if there
+// Finds one rank's buckets that take copies, and how much staging they could hold at once if there
 // were no budget.
 #ifndef SLUICE_SRC_PLAN_STAGING_H_
 #define SLUICE_SRC_PLAN_STAGING_H_

@@ -1,4 +1,4 @@
-// Which tensors of a transfer are planned alike.
+// Classes of a transfer's tensors that are planned alike.
 #ifndef SLUICE_SRC_PLAN_TENSOR_CLASSES_H_
 #define SLUICE_SRC_PLAN_TENSOR_CLASSES_H_
 

@@ -1,4 +1,4 @@
-// Which faults a decorated source makes up, and the words for them on a command line.
+// The faults that a decorated source makes up, and the words for them on a command line.
 #ifndef SLUICE_SRC_STORAGE_FAULT_SPEC_H_
 #define SLUICE_SRC_STORAGE_FAULT_SPEC_H_
 

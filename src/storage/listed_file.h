@@ -1,4 +1,4 @@
-// Which entries of a directory are its data: one rule for streams and for checkpoints.
+// Finds the entries of a directory that are its data: one rule for streams and for checkpoints.
 #ifndef SLUICE_SRC_STORAGE_LISTED_FILE_H_
 #define SLUICE_SRC_STORAGE_LISTED_FILE_H_
 

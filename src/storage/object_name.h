@@ -1,4 +1,4 @@
-// Which names of objects an index may carry: those that stay inside its own directory.
+// Checks names of objects in an index: they have to stay inside the index's own directory.
 #ifndef SLUICE_SRC_STORAGE_OBJECT_NAME_H_
 #define SLUICE_SRC_STORAGE_OBJECT_NAME_H_
 

@@ -1,4 +1,4 @@
-// How an item of varying size lies in memory: room for its bytes, and behind it how many there are.
+// An item of varying size in memory: room for its bytes, and behind it how many there are.
 #ifndef SLUICE_SRC_STORAGE_SIZED_ITEM_H_
 #define SLUICE_SRC_STORAGE_SIZED_ITEM_H_
 

@@ -1,4 +1,4 @@
-// How many bytes a tensor of a file has.
+// Computes how many bytes a tensor of a file has.
 #ifndef SLUICE_SRC_STORAGE_TENSOR_BYTES_H_
 #define SLUICE_SRC_STORAGE_TENSOR_BYTES_H_
 

@@ -1,4 +1,4 @@
-// Which element types can be cast into which, and which can be reduced.
+// Says which element types can be cast into which, and which can be reduced.
 #ifndef SLUICE_SRC_TENSOR_CAST_H_
 #define SLUICE_SRC_TENSOR_CAST_H_
 

@@ -1,4 +1,5 @@
-// Whether part of a region is one consecutive piece of memory on one side, or rows at one distance.
+// Tells whether part of a region is one consecutive piece of memory on one side, or rows at one
+// distance.
 #ifndef SLUICE_SRC_TENSOR_CONTIGUITY_H_
 #define SLUICE_SRC_TENSOR_CONTIGUITY_H_
 

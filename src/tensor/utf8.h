@@ -1,4 +1,4 @@
-// Whether bytes are UTF-8.
+// Tells whether bytes are UTF-8.
 #ifndef SLUICE_SRC_TENSOR_UTF8_H_
 #define SLUICE_SRC_TENSOR_UTF8_H_
 

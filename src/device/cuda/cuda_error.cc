@@ -1,4 +1,4 @@
-// Which kind of failure a CUDA error is.
+// Maps CUDA errors to kinds of failures.
 #include "device/cuda/cuda_error.h"
 
 #include <cuda_runtime_api.h>

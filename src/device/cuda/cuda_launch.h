@@ -1,5 +1,5 @@
-// How every kernel is made and launched: blocks share out the tiles of a launch, each a stretch of
-// them. For nvcc's sources only.
+// Makes and launches every kernel: blocks share out the tiles of a launch, each a stretch of them.
+// For nvcc's sources only.
 #ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_LAUNCH_H_
 #define SLUICE_SRC_DEVICE_CUDA_CUDA_LAUNCH_H_
 

@@ -1,4 +1,4 @@
-// When a stream was busy with batches, by timed events.
+// Records when a stream was busy with batches, by timed events.
 #ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_SPANS_H_
 #define SLUICE_SRC_DEVICE_CUDA_CUDA_SPANS_H_
 

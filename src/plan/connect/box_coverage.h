@@ -1,4 +1,4 @@
-// Whether boxes of sources hold all that a target needs.
+// Checks whether boxes of sources hold all that a target needs.
 #ifndef SLUICE_SRC_PLAN_CONNECT_BOX_COVERAGE_H_
 #define SLUICE_SRC_PLAN_CONNECT_BOX_COVERAGE_H_
 

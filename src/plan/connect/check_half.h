@@ -1,4 +1,4 @@
-// Whether a half makes sense by itself.
+// Checks whether a half makes sense by itself.
 #ifndef SLUICE_SRC_PLAN_CONNECT_CHECK_HALF_H_
 #define SLUICE_SRC_PLAN_CONNECT_CHECK_HALF_H_
 

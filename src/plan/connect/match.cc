@@ -1,4 +1,4 @@
-// Each target finds its source.
+// Finds the source of each target.
 #include "plan/connect/match.h"
 
 #include <map>

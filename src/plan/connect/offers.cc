@@ -1,4 +1,4 @@
-// Which ranks say what of a tensor, and whether that is all that its mesh asks for.
+// Collects what ranks say of a tensor, and checks that all ranks of its mesh say it.
 #include "plan/connect/offers.h"
 
 #include <algorithm>

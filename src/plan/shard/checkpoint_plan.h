@@ -1,4 +1,4 @@
-// How the tensors of a checkpoint are cut into pieces, and who takes part in each piece.
+// Cuts the tensors of a checkpoint into pieces, and says who takes part in each piece.
 //
 // A piece is a box of a row-major tensor that is one range of bytes in its file. Its indices are
 // fixed in the dimensions before the cut one, and a range in the cut one. It has all of the

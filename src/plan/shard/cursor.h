@@ -1,4 +1,4 @@
-// How far a stream has been consumed, as a text that any number of ranks can go on from.
+// A cursor: how far a stream has been consumed, as a text that any number of ranks can go on from.
 #ifndef SLUICE_SRC_PLAN_SHARD_CURSOR_H_
 #define SLUICE_SRC_PLAN_SHARD_CURSOR_H_
 

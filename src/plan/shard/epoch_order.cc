@@ -1,4 +1,4 @@
-// From a place to its block, and to the item inside the block.
+// Finds the block of a place, and the item inside the block.
 #include "plan/shard/epoch_order.h"
 
 #include <algorithm>

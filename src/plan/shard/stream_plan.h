@@ -1,4 +1,4 @@
-// Which items a rank of a data stream gets, who reads them, and how they are cut into buckets.
+// Plans a data stream: which items a rank gets, who reads them, and how they are cut into buckets.
 //
 // All is arithmetic on what every rank knows, so no rank has to ask another.
 #ifndef SLUICE_SRC_PLAN_SHARD_STREAM_PLAN_H_

@@ -1,5 +1,5 @@
-// Which file a descriptor is of, and in which state. So what several processes read, one after the
-// other, is known to be the same bytes.
+// The identity of a file behind a descriptor, and its state. So bytes that several processes read,
+// one after the other, are known to be the same.
 #ifndef SLUICE_SRC_STORAGE_FILE_FILE_IDENTITY_H_
 #define SLUICE_SRC_STORAGE_FILE_FILE_IDENTITY_H_
 

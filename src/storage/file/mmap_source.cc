@@ -1,4 +1,4 @@
-// Which file is mapped, and which read is copied next.
+// Maps files, and chooses the read that is copied next.
 #include "storage/file/mmap_source.h"
 
 #include <algorithm>

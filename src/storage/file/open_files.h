@@ -1,5 +1,5 @@
-// Which objects of a source are open, and which to close when there are too many. Opens, closes and
-// reads nothing itself.
+// Keeps track of the open objects of a source, and chooses which to close when there are too many.
+// Opens, closes and reads nothing itself.
 #ifndef SLUICE_SRC_STORAGE_FILE_OPEN_FILES_H_
 #define SLUICE_SRC_STORAGE_FILE_OPEN_FILES_H_
 

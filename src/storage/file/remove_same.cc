@@ -1,4 +1,4 @@
-// By way of a name that no other process has.
+// Removes a file by way of a name that no other process has.
 #include "storage/file/remove_same.h"
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// From headers to items.
+// Reads items out of headers.
 #include "storage/format/catalog_formats.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// From the parser's events to the listener's, counting and checking.
+// Turns the parser's events into the listener's, counting and checking.
 #include "storage/format/json_events.h"
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// How objects are asked for over HTTP: how many connections, how long to wait, whom to trust.
+// Options of HTTP: how many connections, how long to wait, whom to trust.
 #ifndef SLUICE_SRC_STORAGE_HTTP_HTTP_OPTIONS_H_
 #define SLUICE_SRC_STORAGE_HTTP_HTTP_OPTIONS_H_
 

@@ -1,4 +1,4 @@
-// Which reads are at the server, which wait, and which are late.
+// Keeps the reads that are at the server, those that wait, and those that are late.
 #include "storage/http/http_source.h"
 
 #include <curl/curl.h>

@@ -1,4 +1,4 @@
-// Which version of an object an answer over HTTP is of, as far as the server says.
+// The version of an object that an answer over HTTP is of, as far as the server says.
 #ifndef SLUICE_SRC_STORAGE_HTTP_HTTP_VERSION_H_
 #define SLUICE_SRC_STORAGE_HTTP_HTTP_VERSION_H_
 

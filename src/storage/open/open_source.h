@@ -1,4 +1,4 @@
-// From an address to a reader of its objects: the one place where readers are made.
+// Makes a reader of the objects at an address: the one place where readers are made.
 #ifndef SLUICE_SRC_STORAGE_OPEN_OPEN_SOURCE_H_
 #define SLUICE_SRC_STORAGE_OPEN_OPEN_SOURCE_H_
 

@@ -1,5 +1,4 @@
-// How ranks of a node find out whether they can open one another's memory, and what users make
-// transports with.
+// Finds out whether ranks of a node can open one another's memory, and makes transports for users.
 #include <algorithm>
 #include <array>
 #include <cstring>

@@ -1,5 +1,5 @@
-// How ranks part after a failure: offers, goodbyes, answers. How a transport ends: its events are
-// kept a while for ranks that have yet to open them.
+// Parts ranks after a failure: offers, goodbyes, answers. Ends a transport: its events are kept a
+// while for ranks that have yet to open them.
 #include <cuda_runtime_api.h>
 
 #include <algorithm>

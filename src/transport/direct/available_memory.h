@@ -1,4 +1,4 @@
-// How much memory processes of this system may still take.
+// The memory that processes of this system may still take.
 #ifndef SLUICE_SRC_TRANSPORT_DIRECT_AVAILABLE_MEMORY_H_
 #define SLUICE_SRC_TRANSPORT_DIRECT_AVAILABLE_MEMORY_H_
 

@@ -1,4 +1,4 @@
-// Which limit it is, as far as errors and the system's settings tell.
+// Names the limit that forbids copies, as far as errors and the system's settings tell.
 #include "transport/direct/direct_limit.h"
 
 #include <fstream>
