@@ -22,7 +22,7 @@
 // got from, unless said otherwise. Each handle has a function that ends it, which takes NULL, too.
 //
 // Collective calls are made by all ranks of a session in one order. A mistake of one rank in such a
-// call is an error on every rank. Some mistakes, such as a NULL handle, the others notice by their
+// call is an error on every rank. Other ranks notice some mistakes, such as a NULL handle, by their
 // timeouts alone: docs/c.md lists them.
 //
 // Thread: any, unless said otherwise. A session and all that belongs to it is used by the thread
@@ -764,7 +764,7 @@ SLUICE_CALL int32_t sluice_stream_ready(const sluice_stream* stream);
 SLUICE_CALL sluice_status sluice_stream_end_update(sluice_stream* stream);
 // Items that this rank gets in all; -1: no stream.
 SLUICE_CALL int64_t sluice_stream_items(const sluice_stream* stream);
-// The items that have been given back so far, as bytes to go on from. `bytes` as in
+// A cursor: the items that have been given back so far, as bytes to go on from. `bytes` as in
 // sluice_session_report, but without a final zero.
 SLUICE_CALL sluice_status sluice_stream_cursor(const sluice_stream* stream, void* cursor,
                                                size_t* bytes);

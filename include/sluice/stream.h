@@ -274,9 +274,9 @@ class Lease {
   int64_t items() const;
   int64_t item(int64_t i = 0) const;  // its number in the source
   int64_t epoch(int64_t i = 0) const;
-  // The i-th item: the shape of the format, or one dimension of bytes; after the transform. An item
-  // that was read or copied begins at 64 bytes. One that lies in a mapped file begins where its
-  // dtype allows.
+  // The i-th item: the shape of the format, or one dimension of bytes; after the transform. A batch
+  // that was read or copied begins at a multiple of 64 bytes, and its items of one size lie one
+  // behind the other. An item that lies in a mapped file begins where its dtype allows.
   TensorView view(int64_t i = 0) const;
   // True if the items are of one type and shape, and lie one behind the other.
   bool is_batch() const;
@@ -287,7 +287,7 @@ class Lease {
   // nothing. FailedPrecondition for items in host memory; the device's error otherwise.
   absl::Status Await(StreamHandle stream) const;
 
-  // Gives the memory back now. Work of the device's streams that reads it must have ended.
+  // Gives the memory back now. Work of the device's streams that reads the memory must have ended.
   void Release();
   // Gives the memory back when `stream` has got past what it holds now: nobody waits for that here.
   // FailedPrecondition for items in host memory; the device's error otherwise, and then the lease

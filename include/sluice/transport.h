@@ -33,9 +33,9 @@ struct FoldSource {
 };
 
 // Several sends, contributions of equal length, that a receive makes one result of. They are added
-// up in this order with the results of a reduction (docs/layouts.md), and at last divided. The
-// receive's memory overlaps none of those that lie here. Elements are whole in every row of either
-// end.
+// up in the order of `sources`, with the results of a reduction (docs/layouts.md), and at last
+// divided. The receive's memory overlaps none of those that lie here. Elements are whole in every
+// row of either end.
 struct Fold {
   ReduceOp op = ReduceOp::kSum;
   DType dtype = DType::kF32;
