@@ -25,6 +25,13 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {message}\n")
 
 
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port <= 65535:
+        raise argparse.ArgumentTypeError(f"{text} is not from 0 to 65535")
+    return port
+
+
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = _Parser(
         prog="sluice-store",
@@ -35,7 +42,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--bind", default="127.0.0.1", metavar="HOST",
                         help="address or name of this host to listen at; '' for all its "
                              "interfaces; others than 127.0.0.1 take a token [%(default)s]")
-    parser.add_argument("--port", type=int, default=0, metavar="PORT",
+    parser.add_argument("--port", type=_port, default=0, metavar="PORT",
                         help="port to listen at [0: any free one]")
     parser.add_argument("--token-file", default="", metavar="FILE",
                         help="file with the secret that members must know, which is never sent")

@@ -11,8 +11,8 @@
 #   The libraries are in the wheel, but for those that every Linux has, UCX, libcurl, MPI and CUDA.
 #   UCX and libcurl are looked for when they are needed. Ends with 1 if the wheel is too large, if
 #   its module shows more than its entry, or if it does not work in an empty environment.
-#   What is built on Debian 12 runs where glibc is 2.36 at least. python/pyproject.toml has what
-#   cibuildwheel takes for older systems.
+#   What is built on Debian 12 runs where glibc is 2.34 at least, as on Ubuntu 22.04 and RHEL 9.
+#   python/pyproject.toml has what cibuildwheel takes for older systems.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -37,7 +37,9 @@ fi
 scripts/packages.sh
 max=${SLUICE_WHEEL_MAX:-8000000}
 venv=$(realpath -m "${SLUICE_WHEEL_VENV:-build/venv-wheel}")
-plat=manylinux_$(getconf GNU_LIBC_VERSION | sed 's/^glibc //; s/\./_/')_$(uname -m)
+glibc=$(getconf GNU_LIBC_VERSION | sed 's/^glibc //; s/\./_/')
+[ "$glibc" != 2_36 ] || glibc=2_34  # auditwheel refuses newer symbols
+plat=manylinux_${glibc}_$(uname -m)
 
 pip=(-m pip --disable-pip-version-check --quiet)
 if [ ! -x "$venv/bin/auditwheel" ]; then
