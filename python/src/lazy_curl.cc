@@ -63,105 +63,48 @@ static_assert(sizeof(long) == sizeof(void*) && sizeof(curl_off_t) == sizeof(void
 
 }  // namespace
 
-#define SLUICE_FIND(name) static const auto call = Find<decltype(&::name)>(#name)
+// A function that calls libcurl's of the same name, or returns `absent`.
+#define SLUICE_LAZY(result, name, parameters, arguments, absent) \
+  result name parameters {                                       \
+    static const auto call = Find<decltype(&::name)>(#name);     \
+    return call == nullptr ? absent : call arguments;            \
+  }
+// One that takes an option behind its two arguments.
+#define SLUICE_LAZY_OPTION(result, name, handle, option, absent) \
+  result name(handle of, option which, ...) {                    \
+    static const auto call = Find<decltype(&::name)>(#name);     \
+    va_list list;                                                \
+    va_start(list, which);                                       \
+    void* const value = va_arg(list, void*);                     \
+    va_end(list);                                                \
+    return call == nullptr ? absent : call(of, which, value);    \
+  }
 
 extern "C" {
 
-CURLcode curl_global_init(long flags) {
-  SLUICE_FIND(curl_global_init);
-  return call == nullptr ? CURLE_FAILED_INIT : call(flags);
-}
+SLUICE_LAZY(CURLcode, curl_global_init, (long flags), (flags), CURLE_FAILED_INIT)
+SLUICE_LAZY(CURL*, curl_easy_init, (void), (), nullptr)
+SLUICE_LAZY(void, curl_easy_cleanup, (CURL * easy), (easy), void())
+SLUICE_LAZY(CURLcode, curl_easy_perform, (CURL * easy), (easy), CURLE_FAILED_INIT)
+SLUICE_LAZY_OPTION(CURLcode, curl_easy_setopt, CURL*, CURLoption, CURLE_FAILED_INIT)
+SLUICE_LAZY_OPTION(CURLcode, curl_easy_getinfo, CURL*, CURLINFO, CURLE_FAILED_INIT)
+SLUICE_LAZY(const char*, curl_easy_strerror, (CURLcode code), (code), Loaded().missing.c_str())
 
-CURL* curl_easy_init(void) {
-  SLUICE_FIND(curl_easy_init);
-  return call == nullptr ? nullptr : call();
-}
+SLUICE_LAZY(CURLM*, curl_multi_init, (void), (), nullptr)
+SLUICE_LAZY(CURLMcode, curl_multi_cleanup, (CURLM * multi), (multi), CURLM_INTERNAL_ERROR)
+SLUICE_LAZY(CURLMcode, curl_multi_add_handle, (CURLM * multi, CURL* easy), (multi, easy),
+            CURLM_INTERNAL_ERROR)
+SLUICE_LAZY(CURLMcode, curl_multi_remove_handle, (CURLM * multi, CURL* easy), (multi, easy),
+            CURLM_INTERNAL_ERROR)
+SLUICE_LAZY(CURLMsg*, curl_multi_info_read, (CURLM * multi, int* left), (multi, left), nullptr)
+SLUICE_LAZY_OPTION(CURLMcode, curl_multi_setopt, CURLM*, CURLMoption, CURLM_INTERNAL_ERROR)
+SLUICE_LAZY(CURLMcode, curl_multi_socket_action,
+            (CURLM * multi, curl_socket_t socket, int events, int* running),
+            (multi, socket, events, running), CURLM_INTERNAL_ERROR)
+SLUICE_LAZY(const char*, curl_multi_strerror, (CURLMcode code), (code), Loaded().missing.c_str())
 
-void curl_easy_cleanup(CURL* easy) {
-  SLUICE_FIND(curl_easy_cleanup);
-  if (call != nullptr) call(easy);
-}
-
-CURLcode curl_easy_perform(CURL* easy) {
-  SLUICE_FIND(curl_easy_perform);
-  return call == nullptr ? CURLE_FAILED_INIT : call(easy);
-}
-
-CURLcode curl_easy_setopt(CURL* easy, CURLoption option, ...) {
-  SLUICE_FIND(curl_easy_setopt);
-  va_list list;
-  va_start(list, option);
-  void* const value = va_arg(list, void*);
-  va_end(list);
-  return call == nullptr ? CURLE_FAILED_INIT : call(easy, option, value);
-}
-
-CURLcode curl_easy_getinfo(CURL* easy, CURLINFO info, ...) {
-  SLUICE_FIND(curl_easy_getinfo);
-  va_list list;
-  va_start(list, info);
-  void* const into = va_arg(list, void*);
-  va_end(list);
-  return call == nullptr ? CURLE_FAILED_INIT : call(easy, info, into);
-}
-
-const char* curl_easy_strerror(CURLcode code) {
-  SLUICE_FIND(curl_easy_strerror);
-  return call == nullptr ? Loaded().missing.c_str() : call(code);
-}
-
-CURLM* curl_multi_init(void) {
-  SLUICE_FIND(curl_multi_init);
-  return call == nullptr ? nullptr : call();
-}
-
-CURLMcode curl_multi_cleanup(CURLM* multi) {
-  SLUICE_FIND(curl_multi_cleanup);
-  return call == nullptr ? CURLM_INTERNAL_ERROR : call(multi);
-}
-
-CURLMcode curl_multi_add_handle(CURLM* multi, CURL* easy) {
-  SLUICE_FIND(curl_multi_add_handle);
-  return call == nullptr ? CURLM_INTERNAL_ERROR : call(multi, easy);
-}
-
-CURLMcode curl_multi_remove_handle(CURLM* multi, CURL* easy) {
-  SLUICE_FIND(curl_multi_remove_handle);
-  return call == nullptr ? CURLM_INTERNAL_ERROR : call(multi, easy);
-}
-
-CURLMsg* curl_multi_info_read(CURLM* multi, int* left) {
-  SLUICE_FIND(curl_multi_info_read);
-  return call == nullptr ? nullptr : call(multi, left);
-}
-
-CURLMcode curl_multi_setopt(CURLM* multi, CURLMoption option, ...) {
-  SLUICE_FIND(curl_multi_setopt);
-  va_list list;
-  va_start(list, option);
-  void* const value = va_arg(list, void*);
-  va_end(list);
-  return call == nullptr ? CURLM_INTERNAL_ERROR : call(multi, option, value);
-}
-
-CURLMcode curl_multi_socket_action(CURLM* multi, curl_socket_t socket, int events, int* running) {
-  SLUICE_FIND(curl_multi_socket_action);
-  return call == nullptr ? CURLM_INTERNAL_ERROR : call(multi, socket, events, running);
-}
-
-const char* curl_multi_strerror(CURLMcode code) {
-  SLUICE_FIND(curl_multi_strerror);
-  return call == nullptr ? Loaded().missing.c_str() : call(code);
-}
-
-curl_slist* curl_slist_append(curl_slist* list, const char* text) {
-  SLUICE_FIND(curl_slist_append);
-  return call == nullptr ? nullptr : call(list, text);
-}
-
-void curl_slist_free_all(curl_slist* list) {
-  SLUICE_FIND(curl_slist_free_all);
-  if (call != nullptr) call(list);
-}
+SLUICE_LAZY(curl_slist*, curl_slist_append, (curl_slist * list, const char* text), (list, text),
+            nullptr)
+SLUICE_LAZY(void, curl_slist_free_all, (curl_slist * list), (list), void())
 
 }  // extern "C"
