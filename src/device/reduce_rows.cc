@@ -30,6 +30,17 @@ namespace {
 // Between two calls of the prefetcher, which cost as much as a line or two.
 constexpr int64_t kSegmentBytes = 256;
 
+template <typename T>
+void DivideIntegers(std::byte* dst, int64_t elements, int64_t divisor) {
+  using Wide = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
+  for (int64_t i = 0; i < elements; ++i) {
+    T value;
+    std::memcpy(&value, dst + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
+    value = static_cast<T>(static_cast<Wide>(value) / static_cast<Wide>(divisor));
+    std::memcpy(dst + i * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
+  }
+}
+
 // The folds of one type on one instruction set.
 struct Folds {
   struct Ways {
@@ -40,6 +51,7 @@ struct Folds {
   Ways max;
   Ways min;
   Ways product;
+  DivideRow divide;
 };
 
 struct Reductions {
@@ -57,12 +69,6 @@ struct Reductions {
   Folds u16;
   Folds u32;
   Folds u64;
-  DivideRow divide_f64;
-  DivideRow divide_f32;
-  DivideRow divide_f16;
-  DivideRow divide_bf16;
-  DivideRow divide_f8e4m3;
-  DivideRow divide_f8e5m2;
 };
 
 }  // namespace
@@ -253,7 +259,7 @@ constexpr Folds::Ways WaysOf() {
 template <class Access>
 constexpr Folds FloatFolds() {
   return {WaysOf<Access, Sum>(), WaysOf<Access, Larger>(), WaysOf<Access, Smaller>(),
-          WaysOf<Access, Product>()};
+          WaysOf<Access, Product>(), &Divide<Access>};
 }
 
 template <typename T>
@@ -261,7 +267,8 @@ constexpr Folds IntegerFolds() {
   return {WaysOf<Whole<std::make_unsigned_t<T>>, Sum>(),
           WaysOf<Whole<T>, Larger>(),
           WaysOf<Whole<T>, Smaller>(),
-          {&MultiplyIntegers<T>, nullptr}};
+          {&MultiplyIntegers<T>, nullptr},
+          &DivideIntegers<T>};
 }
 
 const Reductions* AllReductions() {
@@ -270,9 +277,7 @@ const Reductions* AllReductions() {
       FloatFolds<Small<BF16>>(),   FloatFolds<Small<F8E4M3>>(), FloatFolds<Small<F8E5M2>>(),
       IntegerFolds<int64_t>(),     IntegerFolds<int32_t>(),     IntegerFolds<int8_t>(),
       IntegerFolds<uint8_t>(),     IntegerFolds<int16_t>(),     IntegerFolds<uint16_t>(),
-      IntegerFolds<uint32_t>(),    IntegerFolds<uint64_t>(),    &Divide<Whole<double>>,
-      &Divide<Whole<float>>,       &Divide<Small<F16>>,         &Divide<Small<BF16>>,
-      &Divide<Small<F8E4M3>>,      &Divide<Small<F8E5M2>>};
+      IntegerFolds<uint32_t>(),    IntegerFolds<uint64_t>()};
   return &kReductions;
 }
 
@@ -330,62 +335,8 @@ const Folds* FoldsOf(const Reductions& reductions, DType dtype) {
   return nullptr;
 }
 
-template <typename T>
-void DivideIntegers(std::byte* dst, int64_t elements, int64_t divisor) {
-  using Wide = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
-  for (int64_t i = 0; i < elements; ++i) {
-    T value;
-    std::memcpy(&value, dst + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
-    value = static_cast<T>(static_cast<Wide>(value) / static_cast<Wide>(divisor));
-    std::memcpy(dst + i * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
-  }
-}
-
-DivideRow DivisionOf(const Reductions& reductions, DType dtype) {
-  switch (dtype) {
-    case DType::kF64:
-      return reductions.divide_f64;
-    case DType::kF32:
-      return reductions.divide_f32;
-    case DType::kF16:
-      return reductions.divide_f16;
-    case DType::kBF16:
-      return reductions.divide_bf16;
-    case DType::kF8E4M3:
-      return reductions.divide_f8e4m3;
-    case DType::kF8E5M2:
-      return reductions.divide_f8e5m2;
-    case DType::kI64:
-      return &DivideIntegers<int64_t>;
-    case DType::kI32:
-      return &DivideIntegers<int32_t>;
-    case DType::kI8:
-      return &DivideIntegers<int8_t>;
-    case DType::kU8:
-      return &DivideIntegers<uint8_t>;
-    case DType::kI16:
-      return &DivideIntegers<int16_t>;
-    case DType::kU16:
-      return &DivideIntegers<uint16_t>;
-    case DType::kU32:
-      return &DivideIntegers<uint32_t>;
-    case DType::kU64:
-      return &DivideIntegers<uint64_t>;
-    case DType::kBool:
-    case DType::kF8E8M0:
-    case DType::kF4E2M1x2:
-    case DType::kI4x2:
-    case DType::kF8E4M3Fnuz:
-    case DType::kF8E5M2Fnuz:
-    case DType::kC64:
-    case DType::kC128:
-      return nullptr;
-  }
-  return nullptr;
-}
-
 const Folds::Ways& WaysOf(DType dtype, ReduceOp op) {
-  const Folds* folds = FoldsOf(*HWY_DYNAMIC_DISPATCH(AllReductions)(), dtype);
+  const Folds* const folds = FoldsOf(*HWY_DYNAMIC_DISPATCH(AllReductions)(), dtype);
   SLUICE_CHECK(folds != nullptr, "elements of this type are not reduced");
   switch (op) {
     case ReduceOp::kSum:
@@ -409,9 +360,9 @@ FoldRow FindFold(DType dtype, ReduceOp op) { return WaysOf(dtype, op).row; }
 FoldRow FindStreamingFold(DType dtype, ReduceOp op) { return WaysOf(dtype, op).stream; }
 
 DivideRow FindDivide(DType dtype) {
-  const DivideRow divide = DivisionOf(*HWY_DYNAMIC_DISPATCH(AllReductions)(), dtype);
-  SLUICE_CHECK(divide != nullptr, "no division of this type");
-  return divide;
+  const Folds* const folds = FoldsOf(*HWY_DYNAMIC_DISPATCH(AllReductions)(), dtype);
+  SLUICE_CHECK(folds != nullptr, "no division of this type");
+  return folds->divide;
 }
 
 }  // namespace sluice
