@@ -233,13 +233,12 @@ absl::StatusOr<RankTrace> Read(const TracePart& part) {
     return absl::InvalidArgumentError(
         absl::StrCat("a clock offset of ", part.clock_offset_ns, " ns"));
   }
-  absl::StatusOr<TraceContent> content = DecodeTrace(part.content);
-  if (!content.ok()) return content.status();
-  for (TraceEvent& event : content->events) {
+  SLUICE_ASSIGN_OR_RETURN(TraceContent content, DecodeTrace(part.content));
+  for (TraceEvent& event : content.events) {
     event.begin_ns += part.clock_offset_ns;
     event.end_ns += part.clock_offset_ns;
   }
-  return RankTrace{.content = *std::move(content), .label = part.label};
+  return RankTrace{.content = std::move(content), .label = part.label};
 }
 
 }  // namespace

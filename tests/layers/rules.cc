@@ -52,7 +52,7 @@ const std::vector<Layer>& Layers() {
       {"world",
        {"net", "tensor", "storage", "transport", "transport/direct", "transport/tcp",
         "transport/ucx", "world/store"}},
-      {"trace", {"base", "plan"}},
+      {"trace", {"base", "tensor", "plan"}},
       {"session/base",
        {"base", "net", "tensor", "plan", "engine", "device", "storage", "transport"}},
       {"session/peers", {"base", "mesh", "plan", "engine", "transport", "session/base"}},
