@@ -2,7 +2,6 @@
 #ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_NORMALIZE_H_
 #define SLUICE_SRC_DEVICE_CUDA_CUDA_NORMALIZE_H_
 
-#include <cstddef>
 #include <cstdint>
 
 #include "device/cuda/cuda_cast.h"
@@ -48,48 +47,54 @@ SLUICE_HOST_DEVICE void NormalizeUnit(const CudaNormalization& piece, uint32_t u
 }
 
 template <class Source, class Destination>
-SLUICE_HOST_DEVICE void NormalizeUnits(const CudaNormalization& piece, uint32_t first,
-                                       uint32_t step) {
-  constexpr int kFull = kFullUnit<typename Source::Element, typename Destination::Element>;
-  SLUICE_NO_UNROLL
-  for (uint32_t i = 0; i < kUnitsPerThread; ++i) {
-    const uint32_t unit = first + i * step;
-    if (unit >= piece.units) return;
-    if (piece.unit == CudaUnit::kFull) {
-      NormalizeUnit<Source, Destination, kFull>(piece, unit, true);
-    } else {
-      NormalizeUnit<Source, Destination, 1>(piece, unit, piece.unit == CudaUnit::kElement);
+struct NormalizeUnits {
+  static SLUICE_HOST_DEVICE void Do(const CudaNormalization& piece, uint32_t first, uint32_t step) {
+    constexpr int kFull = kFullUnit<typename Source::Element, typename Destination::Element>;
+    SLUICE_NO_UNROLL
+    for (uint32_t i = 0; i < kUnitsPerThread; ++i) {
+      const uint32_t unit = first + i * step;
+      if (unit >= piece.units) return;
+      if (piece.unit == CudaUnit::kFull) {
+        NormalizeUnit<Source, Destination, kFull>(piece, unit, true);
+      } else {
+        NormalizeUnit<Source, Destination, 1>(piece, unit, piece.unit == CudaUnit::kElement);
+      }
     }
+  }
+};
+
+// Does what Units<Source, Destination> does, with the piece's types.
+template <template <class Source, class Destination> class Units, class Source, class Piece>
+SLUICE_HOST_DEVICE void NormalizeFrom(const Piece& piece, uint32_t first, uint32_t step) {
+  switch (piece.dst_dtype) {
+    case DType::kF16:
+      return Units<Source, SmallElement<F16>>::Do(piece, first, step);
+    case DType::kBF16:
+      return Units<Source, SmallElement<BF16>>::Do(piece, first, step);
+    default:
+      return Units<Source, WholeElement<float>>::Do(piece, first, step);
   }
 }
 
-template <class Source>
-SLUICE_HOST_DEVICE void NormalizeFrom(const CudaNormalization& piece, uint32_t first,
-                                      uint32_t step) {
-  switch (piece.dst_dtype) {
+template <template <class Source, class Destination> class Units, class Piece>
+SLUICE_HOST_DEVICE void NormalizeWith(const Piece& piece, uint32_t first, uint32_t step) {
+  switch (piece.src_dtype) {
+    case DType::kU8:
+      return NormalizeFrom<Units, IntegerElement<uint8_t>>(piece, first, step);
+    case DType::kI16:
+      return NormalizeFrom<Units, IntegerElement<int16_t>>(piece, first, step);
     case DType::kF16:
-      return NormalizeUnits<Source, SmallElement<F16>>(piece, first, step);
+      return NormalizeFrom<Units, SmallElement<F16>>(piece, first, step);
     case DType::kBF16:
-      return NormalizeUnits<Source, SmallElement<BF16>>(piece, first, step);
+      return NormalizeFrom<Units, SmallElement<BF16>>(piece, first, step);
     default:
-      return NormalizeUnits<Source, WholeElement<float>>(piece, first, step);
+      return NormalizeFrom<Units, WholeElement<float>>(piece, first, step);
   }
 }
 
 // Units first, first + step ..., kUnitsPerThread of them or as many as there are.
 SLUICE_HOST_DEVICE void Normalize(const CudaNormalization& piece, uint32_t first, uint32_t step) {
-  switch (piece.src_dtype) {
-    case DType::kU8:
-      return NormalizeFrom<IntegerElement<uint8_t>>(piece, first, step);
-    case DType::kI16:
-      return NormalizeFrom<IntegerElement<int16_t>>(piece, first, step);
-    case DType::kF16:
-      return NormalizeFrom<SmallElement<F16>>(piece, first, step);
-    case DType::kBF16:
-      return NormalizeFrom<SmallElement<BF16>>(piece, first, step);
-    default:
-      return NormalizeFrom<WholeElement<float>>(piece, first, step);
-  }
+  NormalizeWith<NormalizeUnits>(piece, first, step);
 }
 
 }  // namespace sluice

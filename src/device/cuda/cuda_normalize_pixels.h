@@ -10,7 +10,6 @@
 #include "device/cuda/cuda_host_device.h"
 #include "device/cuda/cuda_normalize.h"
 #include "device/cuda/cuda_pieces.h"
-#include "sluice/tensor.h"
 
 namespace sluice {
 
@@ -41,43 +40,20 @@ SLUICE_HOST_DEVICE void NormalizePixelUnit(const CudaPixels& piece, uint32_t uni
 }
 
 template <class Source, class Destination>
-SLUICE_HOST_DEVICE void NormalizePixelUnits(const CudaPixels& piece, uint32_t first,
-                                            uint32_t step) {
-  SLUICE_NO_UNROLL
-  for (uint32_t i = 0; i < kUnitsPerThread; ++i) {
-    const uint32_t unit = first + i * step;
-    if (unit >= piece.units) return;
-    NormalizePixelUnit<Source, Destination>(piece, unit);
+struct NormalizePixelUnits {
+  static SLUICE_HOST_DEVICE void Do(const CudaPixels& piece, uint32_t first, uint32_t step) {
+    SLUICE_NO_UNROLL
+    for (uint32_t i = 0; i < kUnitsPerThread; ++i) {
+      const uint32_t unit = first + i * step;
+      if (unit >= piece.units) return;
+      NormalizePixelUnit<Source, Destination>(piece, unit);
+    }
   }
-}
-
-template <class Source>
-SLUICE_HOST_DEVICE void NormalizePixelsFrom(const CudaPixels& piece, uint32_t first,
-                                            uint32_t step) {
-  switch (piece.dst_dtype) {
-    case DType::kF16:
-      return NormalizePixelUnits<Source, SmallElement<F16>>(piece, first, step);
-    case DType::kBF16:
-      return NormalizePixelUnits<Source, SmallElement<BF16>>(piece, first, step);
-    default:
-      return NormalizePixelUnits<Source, WholeElement<float>>(piece, first, step);
-  }
-}
+};
 
 // Units first, first + step ..., kUnitsPerThread of them or as many as there are.
 SLUICE_HOST_DEVICE void NormalizePixels(const CudaPixels& piece, uint32_t first, uint32_t step) {
-  switch (piece.src_dtype) {
-    case DType::kU8:
-      return NormalizePixelsFrom<IntegerElement<uint8_t>>(piece, first, step);
-    case DType::kI16:
-      return NormalizePixelsFrom<IntegerElement<int16_t>>(piece, first, step);
-    case DType::kF16:
-      return NormalizePixelsFrom<SmallElement<F16>>(piece, first, step);
-    case DType::kBF16:
-      return NormalizePixelsFrom<SmallElement<BF16>>(piece, first, step);
-    default:
-      return NormalizePixelsFrom<WholeElement<float>>(piece, first, step);
-  }
+  NormalizeWith<NormalizePixelUnits>(piece, first, step);
 }
 
 }  // namespace sluice
