@@ -6,10 +6,8 @@
 
 #include <atomic>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include "gil.h"

@@ -4,7 +4,6 @@
 
 #include <Python.h>
 #include <cxxabi.h>
-#include <unistd.h>
 
 namespace sluice::python {
 

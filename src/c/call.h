@@ -2,13 +2,9 @@
 #ifndef SLUICE_SRC_C_CALL_H_
 #define SLUICE_SRC_C_CALL_H_
 
-#include <exception>
-#include <new>
-#include <string>
 #include <type_traits>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "sluice/sluice.h"
 
@@ -66,6 +62,13 @@ absl::Status IsNull(absl::string_view what);
 template <typename Result>
 void Clear(Result* result) {
   if (result != nullptr) *result = Result();
+}
+// The same where nobody else has to hear of a pointer that is null.
+template <typename Result>
+absl::Status ClearResult(absl::string_view name, Result* result) {
+  if (result == nullptr) return IsNull(name);
+  Clear(result);
+  return absl::OkStatus();
 }
 
 }  // namespace sluice::c

@@ -2,7 +2,6 @@
 #include "sluice/checkpoint.h"
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -12,19 +11,18 @@
 #include "c/metrics.h"
 #include "c/structs.h"
 #include "session/checkpoint/describe_checkpoint.h"
+#include "tensor/error_text.h"
 
 namespace sluice::c {
 namespace {
 
 absl::Status SetTensor(absl::string_view name, const sluice_checkpoint_tensor& given,
                        LayoutReader* layouts, CheckpointTensor* tensor) {
-  if (absl::Status status = SetPart(name, given, layouts, tensor); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(SetPart(name, given, layouts, tensor));
   if (given.ndim == 0) tensor->shape.clear();
   if (given.file_dtype != SLUICE_NO_DTYPE) {
-    const absl::StatusOr<DType> file_dtype =
-        ToDType(absl::StrCat(name, ".file_dtype"), given.file_dtype);
-    if (!file_dtype.ok()) return file_dtype.status();
-    tensor->file_dtype = *file_dtype;
+    SLUICE_ASSIGN_OR_RETURN(tensor->file_dtype,
+                            ToDType(absl::StrCat(name, ".file_dtype"), given.file_dtype));
   }
   return absl::OkStatus();
 }
@@ -37,15 +35,13 @@ struct CheckpointCall {
 
 absl::Status ReadTensors(const sluice_checkpoint_tensor* tensors, int64_t count,
                          CheckpointCall* call) {
-  const absl::StatusOr<std::vector<sluice_checkpoint_tensor>> given =
-      ReadArray("tensors", tensors, count);
-  if (!given.ok()) return given.status();
-  call->tensors.resize(given->size());
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<sluice_checkpoint_tensor> given,
+                          ReadArray("tensors", tensors, count));
+  call->tensors.resize(given.size());
   LayoutReader layouts;
-  for (size_t t = 0; t < given->size(); ++t) {
+  for (size_t t = 0; t < given.size(); ++t) {
     const std::string name = absl::StrCat("tensors[", t, "]");
-    absl::Status status = SetTensor(name, (*given)[t], &layouts, &call->tensors[t]);
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(SetTensor(name, given[t], &layouts, &call->tensors[t]));
   }
   return absl::OkStatus();
 }
@@ -53,8 +49,7 @@ absl::Status ReadTensors(const sluice_checkpoint_tensor* tensors, int64_t count,
 absl::Status ReadCheckpointOptions(const sluice_checkpoint_options* given,
                                    CheckpointOptions* options) {
   sluice_checkpoint_options read;
-  absl::Status status = ReadOptions("sluice_checkpoint_options", given, &read);
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(ReadOptions("sluice_checkpoint_options", given, &read));
   options->ca_file = TextOf(read.ca_file);
   if (read.budget_bytes != 0) options->budget_bytes = read.budget_bytes;
   if (read.slots != 0) options->slots = read.slots;
@@ -62,11 +57,9 @@ absl::Status ReadCheckpointOptions(const sluice_checkpoint_options* given,
   if (read.shard_bytes_max != 0) options->shard_bytes_max = read.shard_bytes_max;
   if (read.attempts_max != 0) options->retry.attempts_max = read.attempts_max;
   if (read.connections != 0) options->connections = read.connections;
-  status.Update(ReadTime("timeout_s", read.timeout_s, &options->timeout));
-  status.Update(ReadTime("backoff_s", read.backoff_s, &options->retry.backoff));
-  status.Update(
-      ReadTime("request_timeout_s", read.request_timeout_s, &options->retry.request_timeout));
-  return status;
+  SLUICE_RETURN_IF_ERROR(ReadTime("timeout_s", read.timeout_s, &options->timeout));
+  SLUICE_RETURN_IF_ERROR(ReadTime("backoff_s", read.backoff_s, &options->retry.backoff));
+  return ReadTime("request_timeout_s", read.request_timeout_s, &options->retry.request_timeout);
 }
 
 // Reads this rank's call.
@@ -98,7 +91,7 @@ sluice_status sluice_checkpoint_load(sluice_session* session, const char* uri,
                                      const sluice_checkpoint_options* options,
                                      sluice_metric* metrics, int64_t* count) {
   return sluice::c::Guard("sluice_checkpoint_load", [&]() -> absl::Status {
-    if (absl::Status status = sluice::c::CheckSession(session); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(sluice::c::CheckSession(session));
     sluice::c::CheckpointCall call;
     const absl::Status own =
         sluice::c::ReadCall("uri", uri, tensors, num_tensors, options, metrics, count, &call);
@@ -114,7 +107,7 @@ sluice_status sluice_checkpoint_save(sluice_session* session, const char* direct
                                      const sluice_checkpoint_options* options,
                                      sluice_metric* metrics, int64_t* count) {
   return sluice::c::Guard("sluice_checkpoint_save", [&]() -> absl::Status {
-    if (absl::Status status = sluice::c::CheckSession(session); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(sluice::c::CheckSession(session));
     sluice::c::CheckpointCall call;
     const absl::Status own = sluice::c::ReadCall("directory", directory, tensors, num_tensors,
                                                  options, metrics, count, &call);

@@ -1,8 +1,6 @@
 // Reads what the caller points to, no more of it than what it says is there.
 #include "c/convert.h"
 
-#include <limits>
-
 #include "absl/strings/str_cat.h"
 #include "c/structs.h"
 #include "tensor/error_text.h"
@@ -33,10 +31,6 @@ constexpr int64_t kMeshRanksMax = int64_t{1} << 24;
 
 std::vector<int64_t> Numbers(const int64_t* first, int32_t count) { return {first, first + count}; }
 
-absl::Status Within(absl::string_view name, const absl::Status& status) {
-  return MakeError(status.code(), name, ": ", status);
-}
-
 absl::StatusOr<Box> ToBox(absl::string_view name, const sluice_box& box, int32_t ndim) {
   if (box.ndim != ndim) {
     return absl::InvalidArgumentError(
@@ -51,24 +45,20 @@ absl::StatusOr<Box> ToBox(absl::string_view name, const sluice_box& box, int32_t
 
 absl::StatusOr<BoxList> ToBoxList(absl::string_view name, const sluice_layout& layout,
                                   int32_t ndim) {
-  const absl::StatusOr<absl::Span<const sluice_box>> given =
-      ReadFixed(absl::StrCat(name, ".boxes"), layout.boxes, layout.num_boxes);
-  if (!given.ok()) return given.status();
+  SLUICE_ASSIGN_OR_RETURN(const absl::Span<const sluice_box> given,
+                          ReadFixed(absl::StrCat(name, ".boxes"), layout.boxes, layout.num_boxes));
   std::map<int, RankBoxes> by_rank;
-  for (size_t i = 0; i < given->size(); ++i) {
-    const sluice_box& each = (*given)[i];
-    absl::StatusOr<Box> box = ToBox(absl::StrCat(name, ".boxes[", i, "]"), each, ndim);
-    if (!box.ok()) return box.status();
+  for (size_t i = 0; i < given.size(); ++i) {
+    const sluice_box& each = given[i];
+    SLUICE_ASSIGN_OR_RETURN(Box box, ToBox(absl::StrCat(name, ".boxes[", i, "]"), each, ndim));
     RankBoxes& of_rank = by_rank[each.rank];
     of_rank.rank = each.rank;
-    of_rank.boxes.push_back(*std::move(box));
+    of_rank.boxes.push_back(std::move(box));
   }
   std::vector<RankBoxes> all;
   all.reserve(by_rank.size());
   for (auto& [rank, boxes] : by_rank) all.push_back(std::move(boxes));
-  absl::StatusOr<BoxList> list = BoxList::Create(std::move(all));
-  if (list.ok()) return list;
-  return Within(name, list.status());
+  return Annotate(BoxList::Create(std::move(all)), name);
 }
 
 }  // namespace
@@ -99,31 +89,28 @@ absl::StatusOr<std::vector<int64_t>> ToShape(absl::string_view name, int32_t ndi
 }
 
 absl::StatusOr<TensorView> ToView(absl::string_view name, const sluice_view& view) {
-  absl::StatusOr<std::vector<int64_t>> shape = ToShape(name, view.ndim, view.shape);
-  if (!shape.ok()) return shape.status();
-  const absl::StatusOr<DType> dtype = ToDType(absl::StrCat(name, ".dtype"), view.dtype);
-  if (!dtype.ok()) return dtype.status();
+  SLUICE_ASSIGN_OR_RETURN(std::vector<int64_t> shape, ToShape(name, view.ndim, view.shape));
+  SLUICE_ASSIGN_OR_RETURN(const DType dtype, ToDType(absl::StrCat(name, ".dtype"), view.dtype));
   TensorView result;
   result.data = view.data;
   result.byte_offset = view.byte_offset;
-  result.shape = *std::move(shape);
+  result.shape = std::move(shape);
   if (view.strides != nullptr) result.strides = Numbers(view.strides, view.ndim);
-  result.dtype = *dtype;
+  result.dtype = dtype;
   if (view.device != 0) result.device = static_cast<DeviceKind>(view.device);
   result.device_ordinal = view.ordinal;
   return result;
 }
 
 absl::StatusOr<TensorView> ToMemory(absl::string_view name, const sluice_views& memory) {
-  const absl::StatusOr<absl::Span<const sluice_view>> views =
-      ReadFixed(absl::StrCat(name, ".views"), memory.views, memory.count);
-  if (!views.ok()) return views.status();
+  SLUICE_ASSIGN_OR_RETURN(const absl::Span<const sluice_view> views,
+                          ReadFixed(absl::StrCat(name, ".views"), memory.views, memory.count));
   TensorView result;
-  for (size_t i = 0; i < views->size(); ++i) {
-    absl::StatusOr<TensorView> view = ToView(absl::StrCat(name, ".views[", i, "]"), (*views)[i]);
-    if (!view.ok()) return view.status();
-    if (views->size() == 1) result = *view;
-    result.boxes.push_back(*std::move(view));
+  for (size_t i = 0; i < views.size(); ++i) {
+    SLUICE_ASSIGN_OR_RETURN(TensorView view,
+                            ToView(absl::StrCat(name, ".views[", i, "]"), views[i]));
+    if (views.size() == 1) result = view;
+    result.boxes.push_back(std::move(view));
   }
   return result;
 }
@@ -133,7 +120,7 @@ absl::StatusOr<Layout> LayoutReader::Read(absl::string_view name, const sluice_l
   const auto known = layouts_.find({layout, ndim});
   if (known != layouts_.end()) return known->second;
   sluice_layout read;
-  if (absl::Status status = ReadStruct(name, layout, &read); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(ReadStruct(name, layout, &read));
   absl::StatusOr<Layout> result = Convert(name, read, ndim);
   if (result.ok()) layouts_.emplace(std::pair(layout, ndim), *result);
   return result;
@@ -151,18 +138,12 @@ absl::StatusOr<Layout> LayoutReader::Convert(absl::string_view name, const sluic
       return absl::InvalidArgumentError(
           absl::StrCat(name, " has boxes, and also ranks, an order or a slice of a mesh"));
     }
-    absl::StatusOr<BoxList> boxes = ToBoxList(name, layout, ndim);
-    if (!boxes.ok()) return boxes.status();
-    result.boxes = *std::move(boxes);
+    SLUICE_ASSIGN_OR_RETURN(result.boxes, ToBoxList(name, layout, ndim));
     return result;
   }
-  absl::StatusOr<Mesh> mesh = ReadMesh(name, layout);
-  if (!mesh.ok()) return mesh.status();
-  result.mesh = *std::move(mesh);
+  SLUICE_ASSIGN_OR_RETURN(result.mesh, ReadMesh(name, layout));
   if (layout.placements == nullptr) return IsNull(absl::StrCat(name, ".placements"));
-  absl::StatusOr<std::vector<Placement>> placements = ParsePlacements(layout.placements);
-  if (!placements.ok()) return Within(name, placements.status());
-  result.placements = *std::move(placements);
+  SLUICE_ASSIGN_OR_RETURN(result.placements, Annotate(ParsePlacements(layout.placements), name));
   if (layout.order != nullptr) result.order = {layout.order, layout.order + layout.mesh_ndim};
   if ((layout.whole == nullptr) != (layout.offset == nullptr)) {
     return IsNull(absl::StrCat(name, layout.whole == nullptr ? ".whole" : ".offset"));
@@ -197,17 +178,15 @@ absl::StatusOr<Mesh> LayoutReader::ReadMesh(absl::string_view name, const sluice
   for (size_t i = 0; i < ranks.size(); ++i) {
     ranks[i] = layout.ranks == nullptr ? static_cast<int>(i) : layout.ranks[i];
   }
-  absl::StatusOr<Mesh> mesh = Mesh::Create(std::move(sizes), std::move(ranks));
-  if (!mesh.ok()) return Within(name, mesh.status());
-  meshes_.emplace(key, *mesh);
+  SLUICE_ASSIGN_OR_RETURN(Mesh mesh,
+                          Annotate(Mesh::Create(std::move(sizes), std::move(ranks)), name));
+  meshes_.emplace(key, mesh);
   return mesh;
 }
 
 absl::StatusOr<SessionOptions> ToSessionOptions(const sluice_session_options* given) {
   sluice_session_options read;
-  if (absl::Status status = ReadOptions("sluice_session_options", given, &read); !status.ok()) {
-    return status;
-  }
+  SLUICE_RETURN_IF_ERROR(ReadOptions("sluice_session_options", given, &read));
   SessionOptions options;
   const auto limit = [](int64_t value) { return value < 0 ? kNoLimit : value; };
   if (read.bucket_bytes != 0) options.bucket_bytes = read.bucket_bytes;
@@ -255,9 +234,8 @@ sluice_status sluice_dtype_parse(const char* name, int32_t* dtype) {
     if (dtype == nullptr) return sluice::c::IsNull("dtype");
     *dtype = SLUICE_NO_DTYPE;
     if (name == nullptr) return sluice::c::IsNull("name");
-    const absl::StatusOr<sluice::DType> parsed = sluice::ParseDType(name);
-    if (!parsed.ok()) return parsed.status();
-    *dtype = sluice::c::FromDType(*parsed);
+    SLUICE_ASSIGN_OR_RETURN(const sluice::DType parsed, sluice::ParseDType(name));
+    *dtype = sluice::c::FromDType(parsed);
     return absl::OkStatus();
   });
 }
@@ -266,13 +244,11 @@ sluice_status sluice_local_shape(const sluice_layout* layout, int32_t ndim, cons
                                  int32_t rank, int64_t* local_shape) {
   return sluice::c::Guard("sluice_local_shape", [&]() -> absl::Status {
     if (local_shape == nullptr) return sluice::c::IsNull("local_shape");
-    const auto whole = sluice::c::ToShape("the tensor", ndim, shape);
-    if (!whole.ok()) return whole.status();
-    const auto read = sluice::c::LayoutReader().Read("layout", layout, ndim);
-    if (!read.ok()) return read.status();
-    const auto local = sluice::LocalShape(*read, *whole, rank);
-    if (!local.ok()) return local.status();
-    std::copy_n(local->begin(), ndim, local_shape);
+    SLUICE_ASSIGN_OR_RETURN(const auto whole, sluice::c::ToShape("the tensor", ndim, shape));
+    SLUICE_ASSIGN_OR_RETURN(const auto read,
+                            sluice::c::LayoutReader().Read("layout", layout, ndim));
+    SLUICE_ASSIGN_OR_RETURN(const auto local, sluice::LocalShape(read, whole, rank));
+    std::copy_n(local.begin(), ndim, local_shape);
     return absl::OkStatus();
   });
 }

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <map>
-#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -14,12 +13,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
-#include "absl/types/span.h"
 #include "c/call.h"
 #include "sluice/layout.h"
 #include "sluice/session.h"
 #include "sluice/sluice.h"
 #include "sluice/tensor.h"
+#include "tensor/error_text.h"
 
 namespace sluice::c {
 
@@ -60,19 +59,11 @@ absl::Status SetPart(absl::string_view name, const Given& given, LayoutReader* l
                      TensorPart* part) {
   if (given.name == nullptr) return IsNull(absl::StrCat(name, ".name"));
   part->name = given.name;
-  absl::StatusOr<std::vector<int64_t>> shape = ToShape(name, given.ndim, given.shape);
-  if (!shape.ok()) return shape.status();
-  part->shape = *std::move(shape);
-  const absl::StatusOr<DType> dtype = ToDType(absl::StrCat(name, ".dtype"), given.dtype);
-  if (!dtype.ok()) return dtype.status();
-  part->dtype = *dtype;
-  absl::StatusOr<Layout> layout =
-      layouts->Read(absl::StrCat(name, ".layout"), given.layout, given.ndim);
-  if (!layout.ok()) return layout.status();
-  part->layout = *std::move(layout);
-  absl::StatusOr<TensorView> view = ToMemory(absl::StrCat(name, ".memory"), given.memory);
-  if (!view.ok()) return view.status();
-  part->view = *std::move(view);
+  SLUICE_ASSIGN_OR_RETURN(part->shape, ToShape(name, given.ndim, given.shape));
+  SLUICE_ASSIGN_OR_RETURN(part->dtype, ToDType(absl::StrCat(name, ".dtype"), given.dtype));
+  SLUICE_ASSIGN_OR_RETURN(part->layout,
+                          layouts->Read(absl::StrCat(name, ".layout"), given.layout, given.ndim));
+  SLUICE_ASSIGN_OR_RETURN(part->view, ToMemory(absl::StrCat(name, ".memory"), given.memory));
   return absl::OkStatus();
 }
 

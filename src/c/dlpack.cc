@@ -9,6 +9,7 @@
 #include "c/call.h"
 #include "c/convert.h"
 #include "sluice/sluice.h"
+#include "tensor/error_text.h"
 
 namespace sluice::c {
 namespace {
@@ -79,8 +80,7 @@ absl::Status FromDlTensor(const DLTensor& tensor, sluice_view* view) {
 }
 
 absl::Status ToDlTensor(const sluice_view& view, DLTensor* tensor) {
-  const absl::StatusOr<DType> dtype = ToDType("view.dtype", view.dtype);
-  if (!dtype.ok()) return dtype.status();
+  SLUICE_RETURN_IF_ERROR(ToDType("view.dtype", view.dtype).status());
   tensor->data = view.data;
   tensor->byte_offset = static_cast<uint64_t>(view.byte_offset);
   tensor->shape = const_cast<int64_t*>(view.shape);      // NOLINT: DLPack's own signature
@@ -97,8 +97,7 @@ absl::Status ToDlTensor(const sluice_view& view, DLTensor* tensor) {
 
 sluice_status sluice_view_from_dltensor(const void* dl_tensor, sluice_view* view) {
   return sluice::c::Guard("sluice_view_from_dltensor", [&]() -> absl::Status {
-    if (view == nullptr) return sluice::c::IsNull("view");
-    *view = sluice_view();
+    SLUICE_RETURN_IF_ERROR(sluice::c::ClearResult("view", view));
     if (dl_tensor == nullptr) return sluice::c::IsNull("dl_tensor");
     return sluice::c::FromDlTensor(*static_cast<const DLTensor*>(dl_tensor), view);
   });

@@ -2,13 +2,11 @@
 #ifndef SLUICE_SRC_C_HANDLES_H_
 #define SLUICE_SRC_C_HANDLES_H_
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -47,9 +45,6 @@ class KnownRuns {
   int64_t last_ = 0;
 };
 
-// Makes a handle of a session that this thread has just made. `world`: whose life ends after it.
-sluice_session* MakeSession(std::unique_ptr<Session> session, std::unique_ptr<World> world);
-
 // The options of Session::Create, and what is wrong with them: then Create is called with bad ones,
 // for the other ranks to hear of it.
 struct OwnOptions {
@@ -57,6 +52,11 @@ struct OwnOptions {
   absl::Status status;
   SessionOptions options;
 };
+
+// Makes a handle of a session that this thread has just made with `own`, or says what is wrong.
+// `world`: whose life ends after the session's.
+absl::Status GiveSession(absl::StatusOr<std::unique_ptr<Session>> made, const OwnOptions& own,
+                         std::unique_ptr<World> world, sluice_session** session);
 
 // FailedPrecondition: another thread's. InvalidArgument: null.
 absl::Status CheckSession(const sluice_session* session);

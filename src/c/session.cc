@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -58,12 +57,15 @@ absl::StatusOr<Run> KnownRuns::Find(int64_t number) const {
                                           " runs are known, to ", last_));
 }
 
-sluice_session* MakeSession(std::unique_ptr<Session> session, std::unique_ptr<World> world) {
+absl::Status GiveSession(absl::StatusOr<std::unique_ptr<Session>> made, const OwnOptions& own,
+                         std::unique_ptr<World> world, sluice_session** session) {
+  SLUICE_RETURN_IF_ERROR(own.status);
   auto handle = std::make_unique<sluice_session>();
   handle->owner = std::this_thread::get_id();
   handle->world = std::move(world);
-  handle->session = std::move(session);
-  return handle.release();
+  SLUICE_ASSIGN_OR_RETURN(handle->session, std::move(made));
+  *session = handle.release();
+  return absl::OkStatus();
 }
 
 OwnOptions::OwnOptions(const sluice_session_options* given) {
@@ -111,12 +113,10 @@ using sluice::c::IsNull;
 
 sluice_status sluice_local_create(int32_t count, sluice_local** local) {
   return Guard("sluice_local_create", [&]() -> absl::Status {
-    if (local == nullptr) return IsNull("local");
-    *local = nullptr;
-    auto fabrics = sluice::MakeLocalFabric(count);
-    if (!fabrics.ok()) return fabrics.status();
+    SLUICE_RETURN_IF_ERROR(sluice::c::ClearResult("local", local));
+    SLUICE_ASSIGN_OR_RETURN(auto fabrics, sluice::MakeLocalFabric(count));
     auto handle = std::make_unique<sluice_local>();
-    handle->fabrics = *std::move(fabrics);
+    handle->fabrics = std::move(fabrics);
     *local = handle.release();
     return absl::OkStatus();
   });
@@ -126,21 +126,17 @@ sluice_status sluice_local_session(sluice_local* local, int32_t rank,
                                    const sluice_session_options* options,
                                    sluice_session** session) {
   return Guard("sluice_local_session", [&]() -> absl::Status {
-    if (session == nullptr) return IsNull("session");
-    *session = nullptr;
+    SLUICE_RETURN_IF_ERROR(sluice::c::ClearResult("session", session));
     if (local == nullptr) return IsNull("local");
-    if (absl::Status status = sluice::c::CheckRank(*local, rank); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(sluice::c::CheckRank(*local, rank));
     const sluice::c::OwnOptions own(options);
     std::unique_ptr<sluice::Fabric> fabric = sluice::c::TakeFabric(local, rank);
     if (fabric == nullptr) {
       return sluice::MakeError(absl::StatusCode::kFailedPrecondition, sluice::RankInWords(rank),
                                " has had its session");
     }
-    auto made = sluice::Session::Create(std::move(fabric), own.options);
-    if (!own.status.ok()) return own.status;
-    if (!made.ok()) return made.status();
-    *session = sluice::c::MakeSession(*std::move(made), nullptr);
-    return absl::OkStatus();
+    return sluice::c::GiveSession(sluice::Session::Create(std::move(fabric), own.options), own,
+                                  nullptr, session);
   });
 }
 
@@ -156,7 +152,7 @@ int32_t sluice_session_count(const sluice_session* session) {
 
 sluice_status sluice_session_close(sluice_session* session) {
   return Guard("sluice_session_close", [&]() -> absl::Status {
-    if (absl::Status status = CheckSession(session); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckSession(session));
     return session->session->Close();
   });
 }
@@ -164,7 +160,7 @@ sluice_status sluice_session_close(sluice_session* session) {
 sluice_status sluice_session_destroy(sluice_session* session) {
   return Guard("sluice_session_destroy", [&]() -> absl::Status {
     if (session == nullptr) return absl::OkStatus();
-    if (absl::Status status = CheckSession(session); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckSession(session));
     {
       const std::lock_guard lock(session->streams_mutex);
       if (session->stream_calls > 0) {
@@ -178,7 +174,7 @@ sluice_status sluice_session_destroy(sluice_session* session) {
 
 sluice_status sluice_poll(sluice_session* session) {
   return Guard("sluice_poll", [&]() -> absl::Status {
-    if (absl::Status status = CheckSession(session); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckSession(session));
     return session->session->Poll();
   });
 }
@@ -186,7 +182,7 @@ sluice_status sluice_poll(sluice_session* session) {
 sluice_status sluice_allocate(sluice_session* session, int64_t bytes, sluice_memory** memory) {
   return Guard("sluice_allocate", [&]() -> absl::Status {
     sluice::c::Clear(memory);
-    if (absl::Status status = CheckSession(session); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckSession(session));
     auto handle = std::make_unique<sluice_memory>();
     // A rank whose call is wrong takes part all the same, so that the others hear of it.
     auto data = session->session->AllocateShared(memory == nullptr ? -1 : bytes);
@@ -213,7 +209,7 @@ sluice_status sluice_session_report(const sluice_session* session, char* text, s
 
 sluice_status sluice_session_trace(sluice_session* session, char* text, size_t* bytes) {
   return Guard("sluice_session_trace", [&]() -> absl::Status {
-    if (absl::Status status = CheckSession(session); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckSession(session));
     sluice::TraceLog* const log = session->session->trace();
     if (log == nullptr) {
       return absl::FailedPreconditionError(
@@ -226,14 +222,14 @@ sluice_status sluice_session_trace(sluice_session* session, char* text, size_t* 
 sluice_status sluice_session_metrics(sluice_session* session, sluice_metric* metrics,
                                      int64_t* count) {
   return Guard("sluice_session_metrics", [&]() -> absl::Status {
-    if (absl::Status status = CheckSession(session); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckSession(session));
     return sluice::c::WriteMetrics(sluice::c::AllMetricsOf(*session->session), metrics, count);
   });
 }
 
 sluice_status sluice_session_reset_metrics(sluice_session* session) {
   return Guard("sluice_session_reset_metrics", [&]() -> absl::Status {
-    if (absl::Status status = CheckSession(session); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckSession(session));
     session->session->ResetCounters();
     return absl::OkStatus();
   });

@@ -12,6 +12,7 @@
 #include "c/call.h"
 #include "c/store_handle.h"
 #include "c/structs.h"
+#include "tensor/error_text.h"
 
 struct sluice_store_server {
   std::unique_ptr<sluice::StoreServer> server;
@@ -34,54 +35,50 @@ class CallerStore final : public Store {
   }
 
   absl::Status Set(absl::string_view key, absl::string_view value) override {
-    if (absl::Status status = CheckKey(key); !status.ok()) return status;
-    if (absl::Status status = CheckValue(value); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckKey(key));
+    SLUICE_RETURN_IF_ERROR(CheckValue(value));
     return CallBack("the caller's store, set", [&] {
       return calls_.set(calls_.self, key.data(), key.size(), value.data(), value.size());
     });
   }
 
   absl::StatusOr<std::string> Get(absl::string_view key, absl::Duration timeout) override {
-    if (absl::Status status = CheckKey(key); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckKey(key));
     sluice_reply reply;
     const double seconds =
         timeout == absl::InfiniteDuration() ? -1 : absl::ToDoubleSeconds(timeout);
-    const absl::Status status = CallBack("the caller's store, get", [&] {
+    SLUICE_RETURN_IF_ERROR(CallBack("the caller's store, get", [&] {
       return calls_.get(calls_.self, key.data(), key.size(), seconds, &reply);
-    });
-    if (!status.ok()) return status;
+    }));
     return std::move(reply.value);
   }
 
   absl::StatusOr<int64_t> Add(absl::string_view key, int64_t delta) override {
-    if (absl::Status status = CheckKey(key); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckKey(key));
     int64_t sum = 0;
-    const absl::Status status = CallBack("the caller's store, add", [&] {
+    SLUICE_RETURN_IF_ERROR(CallBack("the caller's store, add", [&] {
       return calls_.add(calls_.self, key.data(), key.size(), delta, &sum);
-    });
-    if (!status.ok()) return status;
+    }));
     return sum;
   }
 
   absl::StatusOr<std::string> CompareSet(absl::string_view key, absl::string_view expected,
                                          absl::string_view desired) override {
-    if (absl::Status status = CheckKey(key); !status.ok()) return status;
-    if (absl::Status status = CheckValue(desired); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckKey(key));
+    SLUICE_RETURN_IF_ERROR(CheckValue(desired));
     sluice_reply reply;
-    const absl::Status status = CallBack("the caller's store, compare_set", [&] {
+    SLUICE_RETURN_IF_ERROR(CallBack("the caller's store, compare_set", [&] {
       return calls_.compare_set(calls_.self, key.data(), key.size(), expected.data(),
                                 expected.size(), desired.data(), desired.size(), &reply);
-    });
-    if (!status.ok()) return status;
+    }));
     return std::move(reply.value);
   }
 
   absl::StatusOr<StoreEntries> List(absl::string_view prefix) override {
     sluice_reply reply;
-    const absl::Status status = CallBack("the caller's store, list", [&] {
+    SLUICE_RETURN_IF_ERROR(CallBack("the caller's store, list", [&] {
       return calls_.list(calls_.self, prefix.data(), prefix.size(), &reply);
-    });
-    if (!status.ok()) return status;
+    }));
     for (const auto& entry : reply.entries) {
       if (absl::StartsWith(entry.first, prefix)) continue;
       return absl::InternalError(absl::StrCat("the caller's store, list: of keys with \"", prefix,
@@ -144,22 +141,17 @@ using sluice::c::IsNull;
 sluice_status sluice_store_listen(const sluice_listen_options* options,
                                   sluice_store_server** server) {
   return Guard("sluice_store_listen", [&]() -> absl::Status {
-    if (server == nullptr) return IsNull("server");
-    *server = nullptr;
+    SLUICE_RETURN_IF_ERROR(sluice::c::ClearResult("server", server));
     sluice_listen_options read;
-    if (absl::Status status = sluice::c::ReadOptions("sluice_listen_options", options, &read);
-        !status.ok()) {
-      return status;
-    }
+    SLUICE_RETURN_IF_ERROR(sluice::c::ReadOptions("sluice_listen_options", options, &read));
     sluice::StoreServerOptions own;
     if (read.bind != nullptr) own.bind = read.bind;
     own.token = sluice::c::TextOf(read.token);
     own.port = read.port;
-    auto made = sluice::StoreServer::Listen(own);
-    if (!made.ok()) return made.status();
+    SLUICE_ASSIGN_OR_RETURN(auto made, sluice::StoreServer::Listen(own));
     auto handle = std::make_unique<sluice_store_server>();
-    handle->address = (*made)->address();
-    handle->server = *std::move(made);
+    handle->address = made->address();
+    handle->server = std::move(made);
     *server = handle.release();
     return absl::OkStatus();
   });
@@ -174,29 +166,25 @@ void sluice_store_server_destroy(sluice_store_server* server) { delete server; }
 sluice_status sluice_store_connect(const char* address, const sluice_connect_store_options* options,
                                    sluice_store** store) {
   return Guard("sluice_store_connect", [&]() -> absl::Status {
-    if (store == nullptr) return IsNull("store");
-    *store = nullptr;
+    SLUICE_RETURN_IF_ERROR(sluice::c::ClearResult("store", store));
     if (address == nullptr) return IsNull("address");
     sluice_connect_store_options read;
-    absl::Status status = sluice::c::ReadOptions("sluice_connect_store_options", options, &read);
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(sluice::c::ReadOptions("sluice_connect_store_options", options, &read));
     sluice::StoreOptions own;
     own.token = sluice::c::TextOf(read.token);
-    status.Update(sluice::c::ReadTime("timeout_s", read.timeout_s, &own.timeout));
+    SLUICE_RETURN_IF_ERROR(sluice::c::ReadTime("timeout_s", read.timeout_s, &own.timeout));
     if (read.connect_timeout_s != 0) {
       own.connect_timeout = absl::InfiniteDuration();
-      status.Update(
+      SLUICE_RETURN_IF_ERROR(
           sluice::c::ReadTime("connect_timeout_s", read.connect_timeout_s, &*own.connect_timeout));
     }
-    if (!status.ok()) return status;
     return sluice::c::GiveStore(sluice::ConnectStore(address, own), store);
   });
 }
 
 sluice_status sluice_store_in_memory(sluice_store** store) {
   return Guard("sluice_store_in_memory", [&]() -> absl::Status {
-    if (store == nullptr) return IsNull("store");
-    *store = nullptr;
+    SLUICE_RETURN_IF_ERROR(sluice::c::ClearResult("store", store));
     return sluice::c::GiveStore(sluice::MakeMemoryStore(), store);
   });
 }
@@ -204,7 +192,7 @@ sluice_status sluice_store_in_memory(sluice_store** store) {
 sluice_status sluice_reply_value(sluice_reply* reply, const void* value, size_t bytes) {
   return Guard("sluice_reply_value", [&]() -> absl::Status {
     if (reply == nullptr) return IsNull("reply");
-    if (absl::Status status = sluice::c::CheckBytes(value, bytes); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(sluice::c::CheckBytes(value, bytes));
     reply->value = static_cast<std::string>(sluice::c::Bytes(value, bytes));
     return absl::OkStatus();
   });
@@ -215,7 +203,7 @@ sluice_status sluice_reply_entry(sluice_reply* reply, const void* key, size_t ke
   return Guard("sluice_reply_entry", [&]() -> absl::Status {
     if (reply == nullptr) return IsNull("reply");
     if (key == nullptr) return IsNull("key");
-    if (absl::Status status = sluice::c::CheckBytes(value, bytes); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(sluice::c::CheckBytes(value, bytes));
     reply->entries.emplace_back(sluice::c::Bytes(key, key_bytes), sluice::c::Bytes(value, bytes));
     return absl::OkStatus();
   });
@@ -223,12 +211,10 @@ sluice_status sluice_reply_entry(sluice_reply* reply, const void* key, size_t ke
 
 sluice_status sluice_store_create(const sluice_store_calls* calls, sluice_store** store) {
   return Guard("sluice_store_create", [&]() -> absl::Status {
-    if (store == nullptr) return IsNull("store");
-    *store = nullptr;
+    SLUICE_RETURN_IF_ERROR(sluice::c::ClearResult("store", store));
     sluice_store_calls read;
-    absl::Status status = sluice::c::ReadStruct("sluice_store_calls", calls, &read);
-    status.Update(sluice::c::CheckCalls(read));
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(sluice::c::ReadStruct("sluice_store_calls", calls, &read));
+    SLUICE_RETURN_IF_ERROR(sluice::c::CheckCalls(read));
     return sluice::c::GiveStore(std::make_unique<sluice::c::CallerStore>(read), store);
   });
 }
@@ -236,8 +222,8 @@ sluice_status sluice_store_create(const sluice_store_calls* calls, sluice_store*
 sluice_status sluice_store_set(sluice_store* store, const char* key, const void* value,
                                size_t bytes) {
   return Guard("sluice_store_set", [&]() -> absl::Status {
-    if (absl::Status status = sluice::c::CheckStore(store, key); !status.ok()) return status;
-    if (absl::Status status = sluice::c::CheckBytes(value, bytes); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(sluice::c::CheckStore(store, key));
+    SLUICE_RETURN_IF_ERROR(sluice::c::CheckBytes(value, bytes));
     return store->store->Set(key, sluice::c::Bytes(value, bytes));
   });
 }
@@ -245,20 +231,18 @@ sluice_status sluice_store_set(sluice_store* store, const char* key, const void*
 sluice_status sluice_store_get(sluice_store* store, const char* key, double timeout_s, void* value,
                                size_t* bytes) {
   return Guard("sluice_store_get", [&]() -> absl::Status {
-    if (absl::Status status = sluice::c::CheckStore(store, key); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(sluice::c::CheckStore(store, key));
     if (bytes == nullptr) return IsNull("bytes");
-    const auto timeout = sluice::c::ArgumentTime(timeout_s);
-    if (!timeout.ok()) return timeout.status();
-    const absl::StatusOr<std::string> got = store->store->Get(key, *timeout);
-    if (!got.ok()) return got.status();
-    return sluice::c::WriteBytes(*got, 0, value, bytes);
+    SLUICE_ASSIGN_OR_RETURN(const auto timeout, sluice::c::ArgumentTime(timeout_s));
+    SLUICE_ASSIGN_OR_RETURN(const std::string got, store->store->Get(key, timeout));
+    return sluice::c::WriteBytes(got, 0, value, bytes);
   });
 }
 
 sluice_status sluice_store_add(sluice_store* store, const char* key, int64_t delta, int64_t* sum) {
   return Guard("sluice_store_add", [&]() -> absl::Status {
     sluice::c::Clear(sum);
-    if (absl::Status status = sluice::c::CheckStore(store, key); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(sluice::c::CheckStore(store, key));
     if (sum == nullptr) return IsNull("sum");
     const absl::StatusOr<int64_t> added = store->store->Add(key, delta);
     if (added.ok()) *sum = *added;

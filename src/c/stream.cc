@@ -14,6 +14,7 @@
 #include "c/metrics.h"
 #include "c/structs.h"
 #include "session/stream/describe_stream.h"
+#include "tensor/error_text.h"
 
 namespace sluice::c {
 namespace {
@@ -25,24 +26,20 @@ absl::Status OfAnotherThread(absl::string_view what) {
 
 absl::StatusOr<ItemTransform> ToTransform(const sluice_transform* given) {
   sluice_transform read;
-  if (absl::Status status = ReadStruct("sluice_transform", given, &read); !status.ok()) {
-    return status;
-  }
+  SLUICE_RETURN_IF_ERROR(ReadStruct("sluice_transform", given, &read));
   ItemTransform transform;
-  const absl::StatusOr<DType> src = ToDType("transform.src", read.src);
-  if (!src.ok()) return src.status();
-  const absl::StatusOr<DType> dst = ToDType("transform.dst", read.dst);
-  if (!dst.ok()) return dst.status();
-  transform.src = *src;
-  transform.dst = *dst;
+  SLUICE_ASSIGN_OR_RETURN(const DType src, ToDType("transform.src", read.src));
+  SLUICE_ASSIGN_OR_RETURN(const DType dst, ToDType("transform.dst", read.dst));
+  transform.src = src;
+  transform.dst = dst;
   if (read.scale != 0) transform.scale = read.scale;
   transform.bias = read.bias;
-  const auto scale = ReadFixed("transform.channel_scale", read.channel_scale, read.channels);
-  if (!scale.ok()) return scale.status();
-  const auto bias = ReadFixed("transform.channel_bias", read.channel_bias, read.channels);
-  if (!bias.ok()) return bias.status();
-  transform.channel_scale.assign(scale->begin(), scale->end());
-  transform.channel_bias.assign(bias->begin(), bias->end());
+  SLUICE_ASSIGN_OR_RETURN(const auto scale,
+                          ReadFixed("transform.channel_scale", read.channel_scale, read.channels));
+  SLUICE_ASSIGN_OR_RETURN(const auto bias,
+                          ReadFixed("transform.channel_bias", read.channel_bias, read.channels));
+  transform.channel_scale.assign(scale.begin(), scale.end());
+  transform.channel_bias.assign(bias.begin(), bias.end());
   if (read.shape != nullptr) transform.shape.assign(read.shape, read.shape + 3);
   transform.planar = read.planar != 0;
   if (read.crop_height != 0 || read.crop_width != 0) {
@@ -128,32 +125,26 @@ absl::Status SetReads(const sluice_stream_options& read, StreamReads* reads) {
   if (read.hedge_quantile != 0) reads->hedge.quantile = read.hedge_quantile;
   if (read.hedge_extra_share_max != 0) reads->hedge.extra_share_max = read.hedge_extra_share_max;
   if (read.attempts_max != 0) reads->retry.attempts_max = read.attempts_max;
-  absl::Status status = ReadTime("backoff_s", read.backoff_s, &reads->retry.backoff);
-  status.Update(
-      ReadTime("request_timeout_s", read.request_timeout_s, &reads->retry.request_timeout));
-  return status;
+  SLUICE_RETURN_IF_ERROR(ReadTime("backoff_s", read.backoff_s, &reads->retry.backoff));
+  return ReadTime("request_timeout_s", read.request_timeout_s, &reads->retry.request_timeout);
 }
 
 absl::StatusOr<StreamOptions> ToStreamOptions(const sluice_stream_options* given) {
   sluice_stream_options read;
-  absl::Status status = ReadStruct("sluice_stream_options", given, &read);
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(ReadStruct("sluice_stream_options", given, &read));
   StreamOptions options;
-  status.Update(SetSource(read, &options.source));
-  status.Update(SetOrder(read, &options.order));
-  status.Update(SetReads(read, &options.reads));
+  SLUICE_RETURN_IF_ERROR(SetSource(read, &options.source));
+  SLUICE_RETURN_IF_ERROR(SetOrder(read, &options.order));
+  SLUICE_RETURN_IF_ERROR(SetReads(read, &options.reads));
   options.selection.first = read.first;
   if (read.step != 0) options.selection.step = read.step;
   if (read.end != 0) options.selection.end = read.end;
   if (read.buffers != 0) options.buffers.count = read.buffers;
   if (read.batch_items != 0) options.buffers.batch_items = read.batch_items;
-  status.Update(ReadTime("timeout_s", read.timeout_s, &options.timeout));
+  SLUICE_RETURN_IF_ERROR(ReadTime("timeout_s", read.timeout_s, &options.timeout));
   if (read.transform != nullptr) {
-    absl::StatusOr<ItemTransform> transform = ToTransform(read.transform);
-    status.Update(transform.status());
-    if (transform.ok()) options.buffers.transform = *std::move(transform);
+    SLUICE_ASSIGN_OR_RETURN(options.buffers.transform, ToTransform(read.transform));
   }
-  if (!status.ok()) return status;
   return options;
 }
 
@@ -164,9 +155,7 @@ absl::Status OpenOn(sluice_session* session, const sluice_stream_options* given,
   if (!options.ok()) return Refuse(session, "OpenStream", options.status());
   auto handle = std::make_unique<sluice_stream>();
   handle->session = session;
-  absl::StatusOr<std::unique_ptr<Stream>> opened = OpenStream(session->session.get(), *options);
-  if (!opened.ok()) return opened.status();
-  handle->stream = *std::move(opened);
+  SLUICE_ASSIGN_OR_RETURN(handle->stream, OpenStream(session->session.get(), *options));
   const std::lock_guard lock(session->streams_mutex);
   session->streams.push_back(std::move(handle));
   *stream = session->streams.back().get();
@@ -185,7 +174,7 @@ bool MayHaveThread(const sluice_stream& stream) {
 
 // Whether this thread may use the stream: the session's, until another one has claimed it.
 absl::Status CheckStream(const sluice_stream* stream) {
-  if (absl::Status status = CheckCaller(stream); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckCaller(stream));
   const std::thread::id owner = stream->owner.load();
   if (!MayHaveThread(*stream) || owner == std::thread::id()) return CheckSession(stream->session);
   return owner == std::this_thread::get_id() ? absl::OkStatus() : OfAnotherThread("stream");
@@ -193,7 +182,7 @@ absl::Status CheckStream(const sluice_stream* stream) {
 
 // Makes the stream this thread's, if no other one has it.
 absl::Status ClaimStream(sluice_stream* stream) {
-  if (absl::Status status = CheckCaller(stream); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckCaller(stream));
   if (!MayHaveThread(*stream)) return CheckSession(stream->session);
   std::thread::id owner;
   const std::thread::id self = std::this_thread::get_id();
@@ -241,7 +230,7 @@ absl::Status CheckItem(const sluice_lease* lease, int64_t i, int64_t first) {
 }
 
 absl::Status ViewItem(sluice_lease* lease, int64_t i, sluice_view* view) {
-  if (absl::Status status = CheckItem(lease, i, -1); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckItem(lease, i, -1));
   if (i < 0 && !lease->lease.is_batch()) {
     return absl::InvalidArgumentError("items of several sizes are no batch");
   }
@@ -278,25 +267,23 @@ sluice_status sluice_stream_open(sluice_session* session, const sluice_stream_op
                                  sluice_stream** stream) {
   return Guard("sluice_stream_open", [&]() -> absl::Status {
     sluice::c::Clear(stream);
-    if (absl::Status status = sluice::c::CheckSession(session); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(sluice::c::CheckSession(session));
     return sluice::c::OpenOn(session, options, stream);
   });
 }
 
 sluice_status sluice_stream_next(sluice_stream* stream, sluice_lease** lease) {
   return Guard("sluice_stream_next", [&]() -> absl::StatusOr<sluice_status> {
-    if (lease == nullptr) return IsNull("lease");
-    *lease = nullptr;
-    if (absl::Status status = sluice::c::CheckCaller(stream); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(sluice::c::ClearResult("lease", lease));
+    SLUICE_RETURN_IF_ERROR(sluice::c::CheckCaller(stream));
     // Counts the call first: a thread that sees the claim then sees the call, too.
     const sluice::c::StreamCall call(*stream);
-    if (absl::Status status = sluice::c::ClaimStream(stream); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(sluice::c::ClaimStream(stream));
     auto handle = std::make_unique<sluice_lease>();
     handle->owner = std::this_thread::get_id();
-    absl::StatusOr<sluice::Lease> next = stream->stream->Next();
-    if (!next.ok()) return next.status();
-    if (next->end()) return SLUICE_END;
-    handle->lease = *std::move(next);
+    SLUICE_ASSIGN_OR_RETURN(sluice::Lease next, stream->stream->Next());
+    if (next.end()) return SLUICE_END;
+    handle->lease = std::move(next);
     *lease = handle.release();
     return SLUICE_OK;
   });
@@ -310,7 +297,7 @@ int32_t sluice_stream_ready(const sluice_stream* stream) {
 
 sluice_status sluice_stream_end_update(sluice_stream* stream) {
   return Guard("sluice_stream_end_update", [&]() -> absl::Status {
-    if (absl::Status status = CheckStream(stream); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckStream(stream));
     const sluice::c::StreamCall call(*stream);
     stream->stream->EndUpdate();
     return absl::OkStatus();
@@ -323,7 +310,7 @@ int64_t sluice_stream_items(const sluice_stream* stream) {
 
 sluice_status sluice_stream_cursor(const sluice_stream* stream, void* cursor, size_t* bytes) {
   return Guard("sluice_stream_cursor", [&]() -> absl::Status {
-    if (absl::Status status = CheckStream(stream); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckStream(stream));
     const sluice::c::StreamCall call(*stream);
     return sluice::c::WriteBytes(stream->stream->Cursor(), 0, cursor, bytes);
   });
@@ -331,7 +318,7 @@ sluice_status sluice_stream_cursor(const sluice_stream* stream, void* cursor, si
 
 sluice_status sluice_stream_metrics(sluice_stream* stream, sluice_metric* metrics, int64_t* count) {
   return Guard("sluice_stream_metrics", [&]() -> absl::Status {
-    if (absl::Status status = CheckStream(stream); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckStream(stream));
     const sluice::c::StreamCall call(*stream);
     return sluice::c::WriteMetrics(sluice::c::MetricsOf(stream->stream->stats()), metrics, count);
   });
@@ -340,7 +327,7 @@ sluice_status sluice_stream_metrics(sluice_stream* stream, sluice_metric* metric
 sluice_status sluice_stream_close(sluice_stream* stream) {
   return Guard("sluice_stream_close", [&]() -> absl::Status {
     if (stream == nullptr) return absl::OkStatus();
-    if (absl::Status status = CheckStream(stream); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckStream(stream));
     const sluice::c::StreamCall call(*stream);
     return sluice::c::CloseStream(stream);
   });
@@ -349,18 +336,17 @@ sluice_status sluice_stream_close(sluice_stream* stream) {
 sluice_status sluice_merge_cursors(const void* const* cursors, const size_t* cursor_bytes,
                                    int64_t num_cursors, void* merged, size_t* bytes) {
   return Guard("sluice_merge_cursors", [&]() -> absl::Status {
-    const auto firsts = sluice::c::ReadFixed("cursors", cursors, num_cursors);
-    if (!firsts.ok()) return firsts.status();
-    const auto lengths = sluice::c::ReadFixed("cursor_bytes", cursor_bytes, num_cursors);
-    if (!lengths.ok()) return lengths.status();
+    SLUICE_ASSIGN_OR_RETURN(const auto firsts,
+                            sluice::c::ReadFixed("cursors", cursors, num_cursors));
+    SLUICE_ASSIGN_OR_RETURN(const auto lengths,
+                            sluice::c::ReadFixed("cursor_bytes", cursor_bytes, num_cursors));
     std::vector<std::string> all;
-    for (size_t i = 0; i < firsts->size(); ++i) {
-      if ((*firsts)[i] == nullptr) return IsNull(absl::StrCat("cursors[", i, "]"));
-      all.emplace_back(static_cast<const char*>((*firsts)[i]), (*lengths)[i]);
+    for (size_t i = 0; i < firsts.size(); ++i) {
+      if (firsts[i] == nullptr) return IsNull(absl::StrCat("cursors[", i, "]"));
+      all.emplace_back(static_cast<const char*>(firsts[i]), lengths[i]);
     }
-    const absl::StatusOr<std::string> one = sluice::MergeCursors(all);
-    if (!one.ok()) return one.status();
-    return sluice::c::WriteBytes(*one, 0, merged, bytes);
+    SLUICE_ASSIGN_OR_RETURN(const std::string one, sluice::MergeCursors(all));
+    return sluice::c::WriteBytes(one, 0, merged, bytes);
   });
 }
 
@@ -380,21 +366,17 @@ int64_t sluice_lease_epoch(const sluice_lease* lease, int64_t i) {
 
 sluice_status sluice_lease_view(sluice_lease* lease, int64_t i, sluice_view* view) {
   return Guard("sluice_lease_view", [&]() -> absl::Status {
-    if (view == nullptr) return IsNull("view");
-    *view = sluice_view();
-    if (absl::Status status = CheckLease(lease); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(sluice::c::ClearResult("view", view));
+    SLUICE_RETURN_IF_ERROR(CheckLease(lease));
     return sluice::c::ViewItem(lease, i, view);
   });
 }
 
 sluice_status sluice_lease_to_dlpack(sluice_lease* lease, int64_t i, void** managed_tensor) {
   return Guard("sluice_lease_to_dlpack", [&]() -> absl::Status {
-    if (managed_tensor == nullptr) return IsNull("managed_tensor");
-    *managed_tensor = nullptr;
-    if (absl::Status status = CheckLease(lease); !status.ok()) return status;
-    const absl::StatusOr<DLManagedTensor*> made = sluice::ToDLPack(&lease->lease, i);
-    if (!made.ok()) return made.status();
-    *managed_tensor = *made;
+    SLUICE_RETURN_IF_ERROR(sluice::c::ClearResult("managed_tensor", managed_tensor));
+    SLUICE_RETURN_IF_ERROR(CheckLease(lease));
+    SLUICE_ASSIGN_OR_RETURN(*managed_tensor, sluice::ToDLPack(&lease->lease, i));
     delete lease;
     return absl::OkStatus();
   });
@@ -403,7 +385,7 @@ sluice_status sluice_lease_to_dlpack(sluice_lease* lease, int64_t i, void** mana
 sluice_status sluice_lease_release(sluice_lease* lease) {
   return Guard("sluice_lease_release", [&]() -> absl::Status {
     if (lease == nullptr) return absl::OkStatus();
-    if (absl::Status status = CheckLease(lease); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckLease(lease));
     delete lease;
     return absl::OkStatus();
   });

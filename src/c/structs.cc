@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "tensor/error_text.h"
+
 namespace sluice::c {
 namespace {
 
@@ -50,7 +52,7 @@ absl::Status ReadTime(absl::string_view name, double seconds, absl::Duration* ti
 
 absl::StatusOr<absl::Duration> ArgumentTime(double seconds) {
   absl::Duration time = absl::ZeroDuration();
-  if (absl::Status status = ReadTime("timeout_s", seconds, &time); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(ReadTime("timeout_s", seconds, &time));
   return time;
 }
 
@@ -75,7 +77,7 @@ absl::Status CheckMetricsRoom(const sluice_metric* metrics, const int64_t* count
 
 absl::Status WriteMetrics(const Metrics& all, sluice_metric* metrics, int64_t* count) {
   if (count == nullptr) return absl::OkStatus();
-  if (absl::Status status = CheckMetricsRoom(metrics, count); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckMetricsRoom(metrics, count));
   const auto room = static_cast<size_t>(*count);
   std::copy_n(all.begin(), std::min(room, all.size()), metrics);
   *count = static_cast<int64_t>(all.size());

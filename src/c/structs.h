@@ -21,6 +21,7 @@
 #include "absl/types/span.h"
 #include "c/call.h"
 #include "sluice/sluice.h"
+#include "tensor/error_text.h"
 
 namespace sluice::c {
 
@@ -37,7 +38,7 @@ absl::Status ReadStruct(absl::string_view name, const T* given, T* read) {
   if (given == nullptr) return IsNull(name);
   size_t size = 0;
   std::memcpy(&size, given, sizeof(size));
-  if (absl::Status status = CheckSize(name, size); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckSize(name, size));
   std::memcpy(static_cast<void*>(read), given, std::min(size, sizeof(T)));
   read->size = sizeof(T);
   if constexpr (requires { read->reserved; }) {
@@ -63,15 +64,11 @@ absl::Status CheckArray(absl::string_view name, const void* first, int64_t count
 // Reads an array of structs, each of which begins with the same size.
 template <typename T>
 absl::StatusOr<std::vector<T>> ReadArray(absl::string_view name, const T* first, int64_t count) {
-  if (absl::Status status = CheckArray(name, first, count); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckArray(name, first, count));
   std::vector<T> all(static_cast<size_t>(count));
   size_t step = 0;
   if (count > 0) std::memcpy(&step, first, sizeof(step));
-  if (absl::Status status =
-          count > 0 ? CheckSize(absl::StrCat(name, "[0]"), step) : absl::OkStatus();
-      !status.ok()) {
-    return status;
-  }
+  SLUICE_RETURN_IF_ERROR(count > 0 ? CheckSize(absl::StrCat(name, "[0]"), step) : absl::OkStatus());
   for (size_t i = 0; i < all.size(); ++i) {
     const auto* const at =
         reinterpret_cast<const T*>(reinterpret_cast<const unsigned char*>(first) + i * step);
@@ -81,10 +78,7 @@ absl::StatusOr<std::vector<T>> ReadArray(absl::string_view name, const T* first,
       return absl::InvalidArgumentError(
           absl::StrCat(name, "[", i, "].size is ", size, ", but ", name, "[0].size is ", step));
     }
-    if (absl::Status status = ReadStruct(absl::StrCat(name, "[", i, "]"), at, &all[i]);
-        !status.ok()) {
-      return status;
-    }
+    SLUICE_RETURN_IF_ERROR(ReadStruct(absl::StrCat(name, "[", i, "]"), at, &all[i]));
   }
   return all;
 }
@@ -93,7 +87,7 @@ absl::StatusOr<std::vector<T>> ReadArray(absl::string_view name, const T* first,
 template <typename T>
 absl::StatusOr<absl::Span<const T>> ReadFixed(absl::string_view name, const T* first,
                                               int64_t count) {
-  if (absl::Status status = CheckArray(name, first, count); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckArray(name, first, count));
   return absl::Span<const T>(first, static_cast<size_t>(count));
 }
 
@@ -104,7 +98,7 @@ absl::Status WriteStruct(absl::string_view name, const T& value, T* given) {
   if (given == nullptr) return IsNull(name);
   size_t size = 0;
   std::memcpy(&size, given, sizeof(size));
-  if (absl::Status status = CheckSize(name, size); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckSize(name, size));
   std::memset(static_cast<void*>(given), 0, size);
   std::memcpy(static_cast<void*>(given), &value, std::min(size, sizeof(T)));
   std::memcpy(static_cast<void*>(given), &size, sizeof(size));

@@ -14,6 +14,7 @@
 #include "c/structs.h"
 #include "session/describe_session.h"
 #include "sluice/connect.h"
+#include "tensor/error_text.h"
 
 namespace sluice::c {
 namespace {
@@ -22,38 +23,33 @@ absl::Status SetTensor(absl::string_view name, const sluice_tensor& given, Layou
                        TensorTransfer* tensor) {
   if (given.name == nullptr) return IsNull(absl::StrCat(name, ".name"));
   tensor->name = given.name;
-  absl::StatusOr<std::vector<int64_t>> shape = ToShape(name, given.ndim, given.shape);
-  if (!shape.ok()) return shape.status();
-  tensor->shape = *std::move(shape);
-  const absl::StatusOr<DType> src_dtype =
-      ToDType(absl::StrCat(name, ".src_dtype"), given.src_dtype);
-  if (!src_dtype.ok()) return src_dtype.status();
-  const absl::StatusOr<DType> dst_dtype =
-      ToDType(absl::StrCat(name, ".dst_dtype"), given.dst_dtype);
-  if (!dst_dtype.ok()) return dst_dtype.status();
-  tensor->src_dtype = *src_dtype;
-  tensor->dst_dtype = *dst_dtype;
-  absl::StatusOr<Layout> src = layouts->Read(absl::StrCat(name, ".src"), given.src, given.ndim);
-  if (!src.ok()) return src.status();
-  absl::StatusOr<Layout> dst = layouts->Read(absl::StrCat(name, ".dst"), given.dst, given.ndim);
-  if (!dst.ok()) return dst.status();
-  tensor->src = *std::move(src);
-  tensor->dst = *std::move(dst);
+  SLUICE_ASSIGN_OR_RETURN(tensor->shape, ToShape(name, given.ndim, given.shape));
+  SLUICE_ASSIGN_OR_RETURN(const DType src_dtype,
+                          ToDType(absl::StrCat(name, ".src_dtype"), given.src_dtype));
+  SLUICE_ASSIGN_OR_RETURN(const DType dst_dtype,
+                          ToDType(absl::StrCat(name, ".dst_dtype"), given.dst_dtype));
+  tensor->src_dtype = src_dtype;
+  tensor->dst_dtype = dst_dtype;
+  SLUICE_ASSIGN_OR_RETURN(Layout src,
+                          layouts->Read(absl::StrCat(name, ".src"), given.src, given.ndim));
+  SLUICE_ASSIGN_OR_RETURN(Layout dst,
+                          layouts->Read(absl::StrCat(name, ".dst"), given.dst, given.ndim));
+  tensor->src = std::move(src);
+  tensor->dst = std::move(dst);
   tensor->window = given.window;
   return absl::OkStatus();
 }
 
 absl::StatusOr<TransferSpec> ToSpec(const sluice_tensor* tensors, int64_t count, int32_t priority) {
-  const absl::StatusOr<std::vector<sluice_tensor>> given = ReadArray("tensors", tensors, count);
-  if (!given.ok()) return given.status();
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<sluice_tensor> given,
+                          ReadArray("tensors", tensors, count));
   TransferSpec spec;
   spec.priority_class = priority;
-  spec.tensors.resize(given->size());
+  spec.tensors.resize(given.size());
   LayoutReader layouts;
-  for (size_t t = 0; t < given->size(); ++t) {
+  for (size_t t = 0; t < given.size(); ++t) {
     const std::string name = absl::StrCat("tensors[", t, "]");
-    absl::Status status = SetTensor(name, (*given)[t], &layouts, &spec.tensors[t]);
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(SetTensor(name, given[t], &layouts, &spec.tensors[t]));
   }
   return spec;
 }
@@ -67,33 +63,27 @@ absl::Status SetHalf(absl::string_view name, const sluice_half& given, LayoutRea
 absl::StatusOr<std::vector<ConnectTensor>> ToHalves(absl::string_view name,
                                                     const sluice_half* halves, int64_t count,
                                                     LayoutReader* layouts) {
-  const absl::StatusOr<std::vector<sluice_half>> given = ReadArray(name, halves, count);
-  if (!given.ok()) return given.status();
-  std::vector<ConnectTensor> result(given->size());
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<sluice_half> given, ReadArray(name, halves, count));
+  std::vector<ConnectTensor> result(given.size());
   for (size_t t = 0; t < result.size(); ++t) {
-    absl::Status status =
-        SetHalf(absl::StrCat(name, "[", t, "]"), (*given)[t], layouts, &result[t]);
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(SetHalf(absl::StrCat(name, "[", t, "]"), given[t], layouts, &result[t]));
   }
   return result;
 }
 
 absl::StatusOr<ConnectSpec> ToOwn(const sluice_own* given) {
   sluice_own read;
-  if (absl::Status status = ReadStruct("sluice_own", given, &read); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(ReadStruct("sluice_own", given, &read));
   ConnectSpec own;
   LayoutReader layouts;
-  absl::StatusOr<std::vector<ConnectTensor>> sources =
-      ToHalves("sources", read.sources, read.num_sources, &layouts);
-  if (!sources.ok()) return sources.status();
-  absl::StatusOr<std::vector<ConnectTensor>> targets =
-      ToHalves("targets", read.targets, read.num_targets, &layouts);
-  if (!targets.ok()) return targets.status();
-  own.sources = *std::move(sources);
-  own.targets = *std::move(targets);
-  const auto renames = ReadFixed("renames", read.renames, read.num_renames);
-  if (!renames.ok()) return renames.status();
-  for (const sluice_rename& each : *renames) {
+  SLUICE_ASSIGN_OR_RETURN(std::vector<ConnectTensor> sources,
+                          ToHalves("sources", read.sources, read.num_sources, &layouts));
+  SLUICE_ASSIGN_OR_RETURN(std::vector<ConnectTensor> targets,
+                          ToHalves("targets", read.targets, read.num_targets, &layouts));
+  own.sources = std::move(sources);
+  own.targets = std::move(targets);
+  SLUICE_ASSIGN_OR_RETURN(const auto renames, ReadFixed("renames", read.renames, read.num_renames));
+  for (const sluice_rename& each : renames) {
     if (each.target == nullptr || each.source == nullptr) return IsNull("a name of `renames`");
     const auto [known, is_new] = own.renames.emplace(each.target, each.source);
     if (!is_new && known->second != each.source) {
@@ -111,15 +101,13 @@ absl::StatusOr<ConnectSpec> ToOwn(const sluice_own* given) {
 absl::StatusOr<std::vector<Connection::NamedView>> ToNamedViews(absl::string_view name,
                                                                 const sluice_half* halves,
                                                                 int64_t count) {
-  const absl::StatusOr<std::vector<sluice_half>> given = ReadArray(name, halves, count);
-  if (!given.ok()) return given.status();
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<sluice_half> given, ReadArray(name, halves, count));
   std::vector<Connection::NamedView> views;
-  for (const sluice_half& half : *given) {
+  for (const sluice_half& half : given) {
     const std::string each = absl::StrCat(name, "[", views.size(), "]");
     if (half.name == nullptr) return IsNull(absl::StrCat(each, ".name"));
-    absl::StatusOr<TensorView> view = ToMemory(absl::StrCat(each, ".memory"), half.memory);
-    if (!view.ok()) return view.status();
-    views.emplace_back(half.name, *std::move(view));
+    SLUICE_ASSIGN_OR_RETURN(TensorView view, ToMemory(absl::StrCat(each, ".memory"), half.memory));
+    views.emplace_back(half.name, std::move(view));
   }
   return views;
 }
@@ -136,9 +124,7 @@ absl::StatusOr<std::vector<TensorView>> ToSide(absl::string_view name, const slu
   std::vector<TensorView> views(count);
   if (side == nullptr) return views;
   for (size_t t = 0; t < count; ++t) {
-    absl::StatusOr<TensorView> view = ToMemory(absl::StrCat(name, "[", t, "]"), side[t]);
-    if (!view.ok()) return view.status();
-    views[t] = *std::move(view);
+    SLUICE_ASSIGN_OR_RETURN(views[t], ToMemory(absl::StrCat(name, "[", t, "]"), side[t]));
   }
   return views;
 }
@@ -153,8 +139,7 @@ struct Begin {
 absl::Status ReadBegin(const sluice_transfer& transfer, const sluice_views* src,
                        const sluice_views* dst, const sluice_start_options* options, Begin* begin) {
   sluice_start_options read;
-  absl::Status status = ReadOptions("sluice_start_options", options, &read);
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(ReadOptions("sluice_start_options", options, &read));
   begin->options.events = read.events != 0;
   begin->options.late_destinations = read.late != 0;
   if (transfer.connection != nullptr) {
@@ -166,12 +151,8 @@ absl::Status ReadBegin(const sluice_transfer& transfer, const sluice_views* src,
   if (read.version != 0) {
     return absl::InvalidArgumentError("`version` is for connected transfers");
   }
-  absl::StatusOr<std::vector<TensorView>> of_src = ToSide("src", src, CountOf(transfer));
-  if (!of_src.ok()) return of_src.status();
-  absl::StatusOr<std::vector<TensorView>> of_dst = ToSide("dst", dst, CountOf(transfer));
-  if (!of_dst.ok()) return of_dst.status();
-  begin->src = *std::move(of_src);
-  begin->dst = *std::move(of_dst);
+  SLUICE_ASSIGN_OR_RETURN(begin->src, ToSide("src", src, CountOf(transfer)));
+  SLUICE_ASSIGN_OR_RETURN(begin->dst, ToSide("dst", dst, CountOf(transfer)));
   return absl::OkStatus();
 }
 
@@ -201,7 +182,7 @@ absl::Status StartRun(sluice_transfer* transfer, const sluice_views* src, const 
 }
 
 absl::StatusOr<Run> FindRun(const sluice_session* session, sluice_run run) {
-  if (absl::Status status = CheckSession(session); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckSession(session));
   return session->runs.Find(run);
 }
 
@@ -219,10 +200,9 @@ void Keep(std::unique_ptr<sluice_transfer> handle, sluice_transfer** transfer) {
 }
 
 absl::Status Drop(sluice_transfer* transfer) {
-  absl::Status status = transfer->connection == nullptr
-                            ? transfer->session->session->Drop(transfer->transfer)
-                            : transfer->connection->Drop();
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(transfer->connection == nullptr
+                             ? transfer->session->session->Drop(transfer->transfer)
+                             : transfer->connection->Drop());
   std::vector<std::unique_ptr<sluice_transfer>>& all = transfer->session->transfers;
   for (auto each = all.begin(); each != all.end(); ++each) {
     if (each->get() != transfer) continue;
@@ -247,7 +227,7 @@ int32_t KindOf(Event::Kind kind) {
 absl::StatusOr<sluice_status> NextEvent(sluice_session* session, sluice_event* given) {
   if (given == nullptr) return IsNull("event");
   // Before an event is taken, which would be lost.
-  if (absl::Status status = CheckSize("sluice_event", given->size); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckSize("sluice_event", given->size));
   Event event;
   if (!session->session->PollEvent(&event)) return SLUICE_PENDING;
   session->event_message = static_cast<std::string>(event.status.message());
@@ -257,7 +237,7 @@ absl::StatusOr<sluice_status> NextEvent(sluice_session* session, sluice_event* g
   value.kind = KindOf(event.kind);
   value.status = -event.status.raw_code();
   if (event.kind == Event::Kind::kFailed) value.message = session->event_message.c_str();
-  if (absl::Status status = WriteStruct("sluice_event", value, given); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(WriteStruct("sluice_event", value, given));
   return SLUICE_OK;
 }
 
@@ -273,16 +253,14 @@ sluice_status sluice_compile(sluice_session* session, const sluice_tensor* tenso
                              int64_t num_tensors, int32_t priority, sluice_transfer** transfer) {
   return Guard("sluice_compile", [&]() -> absl::Status {
     sluice::c::Clear(transfer);
-    if (absl::Status status = CheckSession(session); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckSession(session));
     absl::StatusOr<sluice::TransferSpec> spec = IsNull("transfer");
     if (transfer != nullptr) {
       spec = sluice::c::Try([&] { return sluice::c::ToSpec(tensors, num_tensors, priority); });
     }
     if (!spec.ok()) return sluice::c::Refuse(session, "Compile", spec.status());
     auto handle = sluice::c::NewTransfer(session);
-    const absl::StatusOr<sluice::Transfer*> compiled = session->session->Compile(*spec);
-    if (!compiled.ok()) return compiled.status();
-    handle->transfer = *compiled;
+    SLUICE_ASSIGN_OR_RETURN(handle->transfer, session->session->Compile(*spec));
     sluice::c::Keep(std::move(handle), transfer);
     return absl::OkStatus();
   });
@@ -292,14 +270,12 @@ sluice_status sluice_connect(sluice_session* session, const sluice_own* own,
                              sluice_transfer** transfer) {
   return Guard("sluice_connect", [&]() -> absl::Status {
     sluice::c::Clear(transfer);
-    if (absl::Status status = CheckSession(session); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckSession(session));
     absl::StatusOr<sluice::ConnectSpec> spec = IsNull("transfer");
     if (transfer != nullptr) spec = sluice::c::Try([&] { return sluice::c::ToOwn(own); });
     if (!spec.ok()) return sluice::c::Refuse(session, "Connect", spec.status());
     auto handle = sluice::c::NewTransfer(session);
-    auto connection = sluice::Connect(session->session.get(), *spec);
-    if (!connection.ok()) return connection.status();
-    handle->connection = *std::move(connection);
+    SLUICE_ASSIGN_OR_RETURN(handle->connection, sluice::Connect(session->session.get(), *spec));
     handle->transfer = handle->connection->transfer();
     sluice::c::Keep(std::move(handle), transfer);
     return absl::OkStatus();
@@ -309,15 +285,15 @@ sluice_status sluice_connect(sluice_session* session, const sluice_own* own,
 sluice_status sluice_rebind(sluice_transfer* transfer, const sluice_half* sources,
                             int64_t num_sources, const sluice_half* targets, int64_t num_targets) {
   return Guard("sluice_rebind", [&]() -> absl::Status {
-    if (absl::Status status = CheckTransfer(transfer); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckTransfer(transfer));
     if (transfer->connection == nullptr) {
       return absl::FailedPreconditionError("the transfer is not a connected one");
     }
-    const auto of_sources = sluice::c::ToNamedViews("sources", sources, num_sources);
-    if (!of_sources.ok()) return of_sources.status();
-    const auto of_targets = sluice::c::ToNamedViews("targets", targets, num_targets);
-    if (!of_targets.ok()) return of_targets.status();
-    return transfer->connection->Rebind(*of_sources, *of_targets);
+    SLUICE_ASSIGN_OR_RETURN(const auto of_sources,
+                            sluice::c::ToNamedViews("sources", sources, num_sources));
+    SLUICE_ASSIGN_OR_RETURN(const auto of_targets,
+                            sluice::c::ToNamedViews("targets", targets, num_targets));
+    return transfer->connection->Rebind(of_sources, of_targets);
   });
 }
 
@@ -333,7 +309,7 @@ const char* sluice_transfer_name(const sluice_transfer* transfer, int64_t tensor
 sluice_status sluice_transfer_metrics(sluice_transfer* transfer, sluice_metric* metrics,
                                       int64_t* count) {
   return Guard("sluice_transfer_metrics", [&]() -> absl::Status {
-    if (absl::Status status = CheckTransfer(transfer); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckTransfer(transfer));
     return sluice::c::WriteMetrics(sluice::c::MetricsOf(transfer->transfer->stats()), metrics,
                                    count);
   });
@@ -342,7 +318,7 @@ sluice_status sluice_transfer_metrics(sluice_transfer* transfer, sluice_metric* 
 sluice_status sluice_transfer_drop(sluice_transfer* transfer) {
   return Guard("sluice_transfer_drop", [&]() -> absl::Status {
     if (transfer == nullptr) return absl::OkStatus();
-    if (absl::Status status = CheckTransfer(transfer); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckTransfer(transfer));
     return sluice::c::Drop(transfer);
   });
 }
@@ -352,20 +328,17 @@ sluice_status sluice_start(sluice_transfer* transfer, const sluice_views* src,
                            sluice_run* run) {
   return Guard("sluice_start", [&]() -> absl::Status {
     sluice::c::Clear(run);
-    if (absl::Status status = CheckTransfer(transfer); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckTransfer(transfer));
     return sluice::c::StartRun(transfer, src, dst, options, run);
   });
 }
 
 sluice_status sluice_wait(sluice_session* session, sluice_run run, double timeout_s) {
   return Guard("sluice_wait", [&]() -> absl::StatusOr<sluice_status> {
-    const absl::StatusOr<sluice::Run> found = sluice::c::FindRun(session, run);
-    if (!found.ok()) return found.status();
-    const auto timeout = sluice::c::ArgumentTime(timeout_s);
-    if (!timeout.ok()) return timeout.status();
-    const absl::StatusOr<bool> over = found->WaitFor(*timeout);
-    if (!over.ok()) return over.status();
-    return *over ? SLUICE_OK : SLUICE_PENDING;
+    SLUICE_ASSIGN_OR_RETURN(const sluice::Run found, sluice::c::FindRun(session, run));
+    SLUICE_ASSIGN_OR_RETURN(const auto timeout, sluice::c::ArgumentTime(timeout_s));
+    SLUICE_ASSIGN_OR_RETURN(const bool over, found.WaitFor(timeout));
+    return over ? SLUICE_OK : SLUICE_PENDING;
   });
 }
 
@@ -377,15 +350,13 @@ int32_t sluice_is_done(const sluice_session* session, sluice_run run) {
 sluice_status sluice_supply(sluice_session* session, sluice_run run, int64_t tensor,
                             const sluice_views* memory) {
   return Guard("sluice_supply", [&]() -> absl::Status {
-    const absl::StatusOr<sluice::Run> found = sluice::c::FindRun(session, run);
-    if (!found.ok()) return found.status();
+    SLUICE_ASSIGN_OR_RETURN(const sluice::Run found, sluice::c::FindRun(session, run));
     if (memory == nullptr) return IsNull("memory");
     if (tensor < 0 || tensor > INT32_MAX) {
       return absl::InvalidArgumentError(absl::StrCat("there is no tensor ", tensor));
     }
-    const absl::StatusOr<sluice::TensorView> view = sluice::c::ToMemory("memory", *memory);
-    if (!view.ok()) return view.status();
-    return found->Supply(static_cast<int>(tensor), *view);
+    SLUICE_ASSIGN_OR_RETURN(const sluice::TensorView view, sluice::c::ToMemory("memory", *memory));
+    return found.Supply(static_cast<int>(tensor), view);
   });
 }
 
@@ -403,7 +374,7 @@ int64_t sluice_transfer_version(const sluice_transfer* transfer) {
 
 sluice_status sluice_next_event(sluice_session* session, sluice_event* event) {
   return Guard("sluice_next_event", [&]() -> absl::StatusOr<sluice_status> {
-    if (absl::Status status = CheckSession(session); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckSession(session));
     return sluice::c::NextEvent(session, event);
   });
 }

@@ -15,16 +15,16 @@
 #include "c/store_handle.h"
 #include "c/structs.h"
 #include "sluice/session.h"
+#include "tensor/error_text.h"
 
 namespace sluice::c {
 namespace {
 
 absl::StatusOr<std::vector<RoleSize>> ToRoles(absl::string_view name, const sluice_role* roles,
                                               int64_t count) {
-  const absl::StatusOr<absl::Span<const sluice_role>> given = ReadFixed(name, roles, count);
-  if (!given.ok()) return given.status();
+  SLUICE_ASSIGN_OR_RETURN(const absl::Span<const sluice_role> given, ReadFixed(name, roles, count));
   std::vector<RoleSize> result;
-  for (const sluice_role& each : *given) {
+  for (const sluice_role& each : given) {
     if (each.role == nullptr) return IsNull(absl::StrCat(name, "[", result.size(), "].role"));
     result.push_back({each.role, each.count});
   }
@@ -61,15 +61,12 @@ std::map<std::string, std::string> VariablesOf(const sluice_world_options& read,
 absl::StatusOr<WorldOptions> ToWorldOptions(const sluice_world_options* given) {
   if (given == nullptr) return WorldOptionsFromEnvironment();
   sluice_world_options read;
-  absl::Status status = ReadStruct("sluice_world_options", given, &read);
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(ReadStruct("sluice_world_options", given, &read));
   WorldOptions options;
-  absl::StatusOr<std::vector<RoleSize>> roles = ToRoles("roles", read.roles, read.num_roles);
-  if (!roles.ok()) return roles.status();
+  SLUICE_ASSIGN_OR_RETURN(std::vector<RoleSize> roles,
+                          ToRoles("roles", read.roles, read.num_roles));
   if (read.from_environment != 0) {
-    absl::StatusOr<WorldOptions> said = WorldOptionsFromEnvironment(VariablesOf(read, *roles));
-    if (!said.ok()) return said.status();
-    options = *std::move(said);
+    SLUICE_ASSIGN_OR_RETURN(options, WorldOptionsFromEnvironment(VariablesOf(read, roles)));
   }
   if (read.store != nullptr && read.own_store != nullptr) {
     return absl::InvalidArgumentError("both `store` and `own_store` are set");
@@ -86,16 +83,15 @@ absl::StatusOr<WorldOptions> ToWorldOptions(const sluice_world_options* given) {
   SetText(read.role, &options.role);
   SetText(read.wires, &options.wires);
   SetText(read.bind, &options.bind);
-  if (!roles->empty()) options.roles = *std::move(roles);
+  if (!roles.empty()) options.roles = std::move(roles);
   if (read.count != 0 || read.from_environment == 0) {
     options.rank = read.rank;
     options.size = read.count;
   }
   if (read.serve != 0) options.serve = read.serve > 0;
-  status.Update(ReadTime("timeout_s", read.timeout_s, &options.timeout));
-  status.Update(ReadTime("store_timeout_s", read.store_timeout_s, &options.store_timeout));
-  status.Update(ReadTime("lease_s", read.lease_s, &options.lease));
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(ReadTime("timeout_s", read.timeout_s, &options.timeout));
+  SLUICE_RETURN_IF_ERROR(ReadTime("store_timeout_s", read.store_timeout_s, &options.store_timeout));
+  SLUICE_RETURN_IF_ERROR(ReadTime("lease_s", read.lease_s, &options.lease));
   return options;
 }
 
@@ -137,18 +133,13 @@ absl::StatusOr<std::vector<WorldMember>> ListMembers(World* world, int32_t which
 
 absl::StatusOr<EpochOptions> ToEpochOptions(const sluice_epoch_options* given) {
   sluice_epoch_options read;
-  absl::Status status = ReadOptions("sluice_epoch_options", given, &read);
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(ReadOptions("sluice_epoch_options", given, &read));
   EpochOptions options;
-  absl::StatusOr<std::vector<RoleSize>> at_least =
-      ToRoles("at_least", read.at_least, read.num_at_least);
-  if (!at_least.ok()) return at_least.status();
-  options.at_least = *std::move(at_least);
+  SLUICE_ASSIGN_OR_RETURN(options.at_least, ToRoles("at_least", read.at_least, read.num_at_least));
   if (read.timeout_s != 0) {
     options.timeout = absl::InfiniteDuration();
-    status = ReadTime("timeout_s", read.timeout_s, &*options.timeout);
+    SLUICE_RETURN_IF_ERROR(ReadTime("timeout_s", read.timeout_s, &*options.timeout));
   }
-  if (!status.ok()) return status;
   return options;
 }
 
@@ -156,11 +147,8 @@ absl::StatusOr<EpochOptions> ToEpochOptions(const sluice_epoch_options* given) {
 absl::Status SessionOver(absl::StatusOr<std::unique_ptr<Fabric>> fabric, const OwnOptions& own,
                          std::unique_ptr<World> world, sluice_session** session) {
   if (!fabric.ok()) return own.status.ok() ? fabric.status() : own.status;
-  absl::StatusOr<std::unique_ptr<Session>> made = Session::Create(*std::move(fabric), own.options);
-  if (!own.status.ok()) return own.status;
-  if (!made.ok()) return made.status();
-  *session = MakeSession(*std::move(made), std::move(world));
-  return absl::OkStatus();
+  return GiveSession(Session::Create(*std::move(fabric), own.options), own, std::move(world),
+                     session);
 }
 
 absl::Status CreateInGroup(const sluice_store& store, const char* group, int32_t rank,
@@ -195,15 +183,12 @@ int32_t sluice_environment_has_world(void) {
 
 sluice_status sluice_world_join(const sluice_world_options* options, sluice_world** world) {
   return Guard("sluice_world_join", [&]() -> absl::Status {
-    if (world == nullptr) return IsNull("world");
-    *world = nullptr;
-    const absl::StatusOr<sluice::WorldOptions> own = sluice::c::ToWorldOptions(options);
-    if (!own.ok()) return own.status();
-    auto joined = sluice::World::Join(*own);
-    if (!joined.ok()) return joined.status();
+    SLUICE_RETURN_IF_ERROR(sluice::c::ClearResult("world", world));
+    SLUICE_ASSIGN_OR_RETURN(const sluice::WorldOptions own, sluice::c::ToWorldOptions(options));
+    SLUICE_ASSIGN_OR_RETURN(auto joined, sluice::World::Join(own));
     auto handle = std::make_unique<sluice_world>();
-    handle->store_address = (*joined)->store_address();
-    handle->world = *std::move(joined);
+    handle->store_address = joined->store_address();
+    handle->world = std::move(joined);
     *world = handle.release();
     return absl::OkStatus();
   });
@@ -214,7 +199,7 @@ void sluice_world_destroy(sluice_world* world) { delete world; }
 sluice_status sluice_world_wait(sluice_world* world, double timeout_s) {
   return Guard("sluice_world_wait", [&]() -> absl::Status {
     const sluice::c::WorldCall call(world);
-    if (absl::Status status = call.Check(); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(call.Check());
     const auto timeout = sluice::c::ArgumentTime(timeout_s);
     return timeout.ok() ? world->world->WaitForAll(*timeout) : timeout.status();
   });
@@ -222,13 +207,11 @@ sluice_status sluice_world_wait(sluice_world* world, double timeout_s) {
 
 sluice_status sluice_world_missing(sluice_world* world, const char** text) {
   return Guard("sluice_world_missing", [&]() -> absl::Status {
-    if (text == nullptr) return IsNull("text");
-    *text = nullptr;
+    SLUICE_RETURN_IF_ERROR(sluice::c::ClearResult("text", text));
     const sluice::c::WorldCall call(world);
-    if (absl::Status status = call.Check(); !status.ok()) return status;
-    const absl::StatusOr<std::vector<std::string>> missing = world->world->missing();
-    if (!missing.ok()) return missing.status();
-    world->missing = absl::StrJoin(*missing, ", ");
+    SLUICE_RETURN_IF_ERROR(call.Check());
+    SLUICE_ASSIGN_OR_RETURN(const std::vector<std::string> missing, world->world->missing());
+    world->missing = absl::StrJoin(missing, ", ");
     *text = world->missing.c_str();
     return absl::OkStatus();
   });
@@ -236,13 +219,10 @@ sluice_status sluice_world_missing(sluice_world* world, const char** text) {
 
 sluice_status sluice_world_members(sluice_world* world, int32_t which, int64_t* count) {
   return Guard("sluice_world_members", [&]() -> absl::Status {
-    if (count == nullptr) return IsNull("count");
-    *count = 0;
+    SLUICE_RETURN_IF_ERROR(sluice::c::ClearResult("count", count));
     const sluice::c::WorldCall call(world);
-    if (absl::Status status = call.Check(); !status.ok()) return status;
-    auto members = sluice::c::ListMembers(world->world.get(), which);
-    if (!members.ok()) return members.status();
-    world->members = *std::move(members);
+    SLUICE_RETURN_IF_ERROR(call.Check());
+    SLUICE_ASSIGN_OR_RETURN(world->members, sluice::c::ListMembers(world->world.get(), which));
     *count = static_cast<int64_t>(world->members.size());
     return absl::OkStatus();
   });
@@ -251,7 +231,7 @@ sluice_status sluice_world_members(sluice_world* world, int32_t which, int64_t* 
 sluice_status sluice_world_member(sluice_world* world, int64_t i, sluice_member* member) {
   return Guard("sluice_world_member", [&]() -> absl::Status {
     const sluice::c::WorldCall call(world);
-    if (absl::Status status = call.Check(); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(call.Check());
     const auto count = static_cast<int64_t>(world->members.size());
     if (i < 0 || i >= count) {
       return absl::OutOfRangeError(absl::StrCat("member ", i, " of ", count));
@@ -271,7 +251,7 @@ int32_t sluice_world_rank(sluice_world* world, const char* role, int32_t rank) {
   int32_t found = -1;
   Guard("sluice_world_rank", [&]() -> absl::Status {
     const sluice::c::WorldCall call(world);
-    if (absl::Status status = call.Check(); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(call.Check());
     if (role == nullptr) return IsNull("role");
     found = world->world->FabricRank(role, rank);
     return absl::OkStatus();
@@ -290,21 +270,19 @@ int64_t sluice_world_epoch(const sluice_world* world) {
 sluice_status sluice_world_end_epoch(sluice_world* world, int64_t after_version) {
   return Guard("sluice_world_end_epoch", [&]() -> absl::Status {
     const sluice::c::WorldCall call(world);
-    if (absl::Status status = call.Check(); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(call.Check());
     return world->world->EndEpoch(after_version);
   });
 }
 
 sluice_status sluice_world_epoch_ends(sluice_world* world, int64_t* after_version) {
   return Guard("sluice_world_epoch_ends", [&]() -> absl::StatusOr<sluice_status> {
-    if (after_version == nullptr) return IsNull("after_version");
-    *after_version = 0;
+    SLUICE_RETURN_IF_ERROR(sluice::c::ClearResult("after_version", after_version));
     const sluice::c::WorldCall call(world);
-    if (absl::Status status = call.Check(); !status.ok()) return status;
-    const absl::StatusOr<absl::optional<int64_t>> ends = world->world->EpochEndsAfter();
-    if (!ends.ok()) return ends.status();
-    if (!ends->has_value()) return SLUICE_PENDING;
-    *after_version = **ends;
+    SLUICE_RETURN_IF_ERROR(call.Check());
+    SLUICE_ASSIGN_OR_RETURN(const absl::optional<int64_t> ends, world->world->EpochEndsAfter());
+    if (!ends.has_value()) return SLUICE_PENDING;
+    *after_version = *ends;
     return SLUICE_OK;
   });
 }
@@ -313,8 +291,7 @@ sluice_status sluice_session_create(sluice_store* store, const char* group, int3
                                     int32_t count, const sluice_session_options* options,
                                     sluice_session** session) {
   return Guard("sluice_session_create", [&]() -> absl::Status {
-    if (session == nullptr) return IsNull("session");
-    *session = nullptr;
+    SLUICE_RETURN_IF_ERROR(sluice::c::ClearResult("session", session));
     if (store == nullptr) return IsNull("store");
     if (group == nullptr) return IsNull("group");
     return sluice::c::CreateInGroup(*store, group, rank, count, options, session);
@@ -324,10 +301,9 @@ sluice_status sluice_session_create(sluice_store* store, const char* group, int3
 sluice_status sluice_world_session(sluice_world* world, const sluice_session_options* options,
                                    sluice_session** session) {
   return Guard("sluice_world_session", [&]() -> absl::Status {
-    if (session == nullptr) return IsNull("session");
-    *session = nullptr;
+    SLUICE_RETURN_IF_ERROR(sluice::c::ClearResult("session", session));
     const sluice::c::WorldCall call(world);
-    if (absl::Status status = call.Check(); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(call.Check());
     const sluice::c::OwnOptions own(options);
     return sluice::c::SessionOver(world->world->MakeFabric(), own, nullptr, session);
   });
@@ -337,17 +313,12 @@ sluice_status sluice_world_next_session(sluice_world* world, const sluice_sessio
                                         const sluice_epoch_options* epoch,
                                         sluice_session** session) {
   return Guard("sluice_world_next_session", [&]() -> absl::Status {
-    if (session == nullptr) return IsNull("session");
-    *session = nullptr;
+    SLUICE_RETURN_IF_ERROR(sluice::c::ClearResult("session", session));
     const sluice::c::WorldCall call(world);
-    if (absl::Status status = call.Check(); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(call.Check());
     const sluice::c::OwnOptions own(options);
-    const absl::StatusOr<sluice::EpochOptions> of_epoch = sluice::c::ToEpochOptions(epoch);
-    if (!of_epoch.ok()) return of_epoch.status();
-    auto made = sluice::NextSession(world->world.get(), own.options, *of_epoch);
-    if (!own.status.ok()) return own.status;
-    if (!made.ok()) return made.status();
-    *session = sluice::c::MakeSession(*std::move(made), nullptr);
-    return absl::OkStatus();
+    SLUICE_ASSIGN_OR_RETURN(const sluice::EpochOptions of_epoch, sluice::c::ToEpochOptions(epoch));
+    return sluice::c::GiveSession(sluice::NextSession(world->world.get(), own.options, of_epoch),
+                                  own, nullptr, session);
   });
 }

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <thread>
 
+#include "tensor/error_text.h"
+
 namespace sluice {
 
 absl::Status CopyFlat(Device* device, const std::byte* src, DeviceKind src_kind, std::byte* dst,
@@ -18,13 +20,11 @@ absl::Status CopyFlat(Device* device, const std::byte* src, DeviceKind src_kind,
   copy.src_kind = src_kind;
   copy.dst_kind = dst_kind;
   copy.end = run.length;
-  absl::Status status = device->Start({.copies = absl::MakeConstSpan(&copy, 1)});
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(device->Start({.copies = absl::MakeConstSpan(&copy, 1)}));
   while (true) {
     uint64_t cookie = 0;
-    const absl::StatusOr<int> ended = device->Poll(absl::MakeSpan(&cookie, 1));
-    if (!ended.ok()) return ended.status();
-    if (*ended > 0) return absl::OkStatus();
+    SLUICE_ASSIGN_OR_RETURN(const int ended, device->Poll(absl::MakeSpan(&cookie, 1)));
+    if (ended > 0) return absl::OkStatus();
     std::this_thread::yield();
   }
 }

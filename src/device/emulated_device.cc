@@ -14,7 +14,6 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,83 +24,27 @@
 #include "device/device.h"
 #include "device/host_memory.h"
 #include "device/normalization.h"
+#include "device/owned_batch.h"
 #include "device/reduction.h"
 #include "device/strided_copy.h"
 #include "sluice/testing.h"
-#include "tensor/stretch.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
 
-// A batch of copies with all that it refers to, to be carried out after Start.
-class LaterBatch {
- public:
-  // Takes the place of what was there. Allocates nothing for what is no larger.
-  void Assign(const CopyBatch& batch);
-  // Does what a host device does, with the calling thread.
-  void CarryOut() const;
-
-  uint64_t cookie() const { return cookie_; }
-  // Bytes that come to or go from memory of `kind`, by what is written.
-  int64_t BytesOf(DeviceKind kind) const;
-
- private:
-  uint64_t cookie_ = 0;
-  std::vector<StridedCopy> copies_;
-  std::vector<Stretch> runs_;  // of all copies
-  std::vector<Reduction> reductions_;
-  std::vector<Normalization> normalizations_;
-  std::vector<ChannelFactors> factors_;  // of all normalizations that have some
-};
-
-void LaterBatch::Assign(const CopyBatch& batch) {
-  cookie_ = batch.cookie;
-  copies_.assign(batch.copies.begin(), batch.copies.end());
-  reductions_.assign(batch.reductions.begin(), batch.reductions.end());
-  normalizations_.assign(batch.normalizations.begin(), batch.normalizations.end());
-  runs_.clear();
-  for (const StridedCopy& copy : copies_) {
-    for (int d = 0; d < copy.dims; ++d) {
-      const absl::Span<const Stretch> runs = copy.runs[static_cast<size_t>(d)];
-      runs_.insert(runs_.end(), runs.begin(), runs.end());
-    }
-  }
-  // They stay where they are from now on.
-  size_t at = 0;
-  for (StridedCopy& copy : copies_) {
-    for (int d = 0; d < copy.dims; ++d) {
-      absl::Span<const Stretch>& runs = copy.runs[static_cast<size_t>(d)];
-      const size_t count = runs.size();
-      runs = absl::MakeConstSpan(runs_).subspan(at, count);
-      at += count;
-    }
-  }
-  factors_.clear();
-  for (const Normalization& normalization : normalizations_) {
-    if (normalization.factors != nullptr) factors_.push_back(*normalization.factors);
-  }
-  const ChannelFactors* next = factors_.data();
-  for (Normalization& normalization : normalizations_) {
-    if (normalization.factors != nullptr) normalization.factors = next++;
-  }
-}
-
-void LaterBatch::CarryOut() const {
-  sluice::CarryOut(
-      {.copies = copies_, .reductions = reductions_, .normalizations = normalizations_});
-}
-
-int64_t LaterBatch::BytesOf(DeviceKind kind) const {
+// Bytes that come to or go from memory of `kind`, by what is written.
+int64_t BytesOf(const OwnedBatch& batch, DeviceKind kind) {
   int64_t bytes = 0;
-  for (const StridedCopy& copy : copies_) {
+  for (const StridedCopy& copy : batch.copies()) {
     if (copy.src_kind != kind && copy.dst_kind != kind) continue;
     bytes += (copy.end - copy.begin) * DTypeBytes(copy.dst_dtype);
   }
-  for (const Reduction& reduction : reductions_) {
+  for (const Reduction& reduction : batch.reductions()) {
     if (reduction.src_kind != kind && reduction.dst_kind != kind) continue;
     bytes += reduction.elements * DTypeBytes(reduction.dtype);
   }
-  for (const Normalization& normalization : normalizations_) {
+  for (const Normalization& normalization : batch.normalizations()) {
     if (normalization.src_kind != kind && normalization.dst_kind != kind) continue;
     bytes += normalization.elements * DTypeBytes(normalization.dst_dtype);
   }
@@ -177,7 +120,7 @@ class EmulatedDevice final : public Device {
 
  private:
   struct Queued {
-    LaterBatch batch;
+    OwnedBatch batch;
     std::shared_ptr<Marks> after;
     std::shared_ptr<Marks> then;
   };
@@ -243,10 +186,12 @@ void EmulatedDevice::Work() {
 void EmulatedDevice::CarryOut(const Queued& queued) {
   if (queued.after != nullptr) queued.after->Wait();
   const int64_t begin_ns = MonotonicNs();
-  queued.batch.CarryOut();
+  const OwnedBatch& batch = queued.batch;
+  sluice::CarryOut({.copies = batch.copies(),
+                    .reductions = batch.reductions(),
+                    .normalizations = batch.normalizations()});
   if (bytes_per_s_ > 0) {
-    const double seconds =
-        static_cast<double>(queued.batch.BytesOf(kEmulatedDevice)) / bytes_per_s_;
+    const double seconds = static_cast<double>(BytesOf(batch, kEmulatedDevice)) / bytes_per_s_;
     free_ns_ = std::max(free_ns_, begin_ns) + static_cast<int64_t>(seconds * kNsPerSecond);
     SleepUntil(free_ns_);
   }
@@ -288,7 +233,7 @@ absl::StatusOr<int> EmulatedDevice::Poll(absl::Span<uint64_t> cookies) {
 
 absl::StatusOr<std::unique_ptr<Device>> MakeEmulatedDevice(double bytes_per_s) {
   auto device = std::make_unique<EmulatedDevice>(bytes_per_s);
-  if (absl::Status status = device->StartThread(); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(device->StartThread());
   return device;
 }
 

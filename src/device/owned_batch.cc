@@ -1,5 +1,5 @@
 // Copies what a batch refers to.
-#include "device/cuda/cuda_batch.h"
+#include "device/owned_batch.h"
 
 #include <cstddef>
 #include <utility>

@@ -1,8 +1,7 @@
 // A batch with all that it refers to but memory: what is left to do may have to wait.
-#ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_BATCH_H_
-#define SLUICE_SRC_DEVICE_CUDA_CUDA_BATCH_H_
+#ifndef SLUICE_SRC_DEVICE_OWNED_BATCH_H_
+#define SLUICE_SRC_DEVICE_OWNED_BATCH_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -52,4 +51,4 @@ class OwnedBatch {
 
 }  // namespace sluice
 
-#endif  // SLUICE_SRC_DEVICE_CUDA_CUDA_BATCH_H_
+#endif  // SLUICE_SRC_DEVICE_OWNED_BATCH_H_

@@ -3,7 +3,6 @@
 #define SLUICE_SRC_DEVICE_PIXEL_GRID_H_
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 
 namespace sluice {

@@ -80,7 +80,7 @@ absl::Status CheckRank(const RankBoxes& of, size_t dims, int64_t* pairs) {
     return MakeError(absl::StatusCode::kInvalidArgument, "there is no ", RankInWords(of.rank));
   if (of.boxes.empty()) return absl::InvalidArgumentError("it has no boxes");
   for (const Box& box : of.boxes) {
-    if (absl::Status status = CheckBox(box, dims); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckBox(box, dims));
   }
   std::vector<const Box*> boxes;
   boxes.reserve(of.boxes.size());
@@ -114,7 +114,7 @@ absl::StatusOr<BoxList> BoxList::Create(std::vector<RankBoxes> ranks) {
     }
     const size_t dims = ranks[0].boxes.empty() ? 0 : ranks[0].boxes[0].shape.size();
     if (absl::Status status = CheckRank(ranks[i], dims, &pairs); !status.ok()) {
-      return MakeError(status.code(), RankInWords(ranks[i].rank), ": ", status);
+      return Annotate(status, RankInWords(ranks[i].rank));
     }
   }
   if (ranks.empty()) return BoxList();

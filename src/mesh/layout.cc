@@ -100,7 +100,7 @@ absl::Status ValidateSlice(const Layout& layout, absl::Span<const int64_t> shape
   if (layout.whole.size() != shape.size() || layout.offset.size() != shape.size()) {
     return absl::InvalidArgumentError(absl::StrCat(text, ": numbers of dimensions differ"));
   }
-  if (absl::Status status = ValidateShape(layout.whole); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(ValidateShape(layout.whole));
   for (size_t d = 0; d < shape.size(); ++d) {
     if (layout.offset[d] >= 0 && shape[d] <= layout.whole[d] &&
         layout.offset[d] <= layout.whole[d] - shape[d]) {
@@ -142,7 +142,7 @@ bool IsLeftToRight(const Layout& layout) {
 }
 
 absl::Status ValidateLayout(const Layout& layout, absl::Span<const int64_t> shape) {
-  if (absl::Status status = ValidateShape(shape); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(ValidateShape(shape));
   if (!layout.boxes.empty()) return ValidateBoxes(layout, shape);
   if (layout.mesh.sizes().empty()) return absl::InvalidArgumentError("the mesh is empty");
   if (layout.placements.size() != layout.mesh.sizes().size()) {
@@ -150,11 +150,10 @@ absl::Status ValidateLayout(const Layout& layout, absl::Span<const int64_t> shap
                                                    " placements for a mesh of ",
                                                    layout.mesh.sizes().size(), " dimensions"));
   }
-  if (absl::Status status = ValidateOrder(layout); !status.ok()) return status;
-  if (absl::Status status = ValidateSlice(layout, shape); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(ValidateOrder(layout));
+  SLUICE_RETURN_IF_ERROR(ValidateSlice(layout, shape));
   for (size_t m = 0; m < layout.placements.size(); ++m) {
-    absl::Status status = ValidatePlacement(layout.placements[m], m, shape.size());
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(ValidatePlacement(layout.placements[m], m, shape.size()));
   }
   return ValidateIntervalCounts(layout, layout.whole.empty() ? shape : layout.whole);
 }
@@ -162,7 +161,7 @@ absl::Status ValidateLayout(const Layout& layout, absl::Span<const int64_t> shap
 absl::StatusOr<std::vector<std::vector<IndexRange>>> OwnedRanges(const Layout& layout,
                                                                  absl::Span<const int64_t> shape,
                                                                  int rank) {
-  if (absl::Status status = ValidateLayout(layout, shape); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(ValidateLayout(layout, shape));
   if (!layout.boxes.empty()) {
     return absl::InvalidArgumentError("boxes are no product of ranges: they say what they hold");
   }
@@ -182,11 +181,11 @@ absl::StatusOr<std::vector<std::vector<IndexRange>>> OwnedRanges(const Layout& l
 
 absl::StatusOr<std::vector<int64_t>> LocalShape(const Layout& layout,
                                                 absl::Span<const int64_t> shape, int rank) {
-  absl::StatusOr<std::vector<std::vector<IndexRange>>> ranges = OwnedRanges(layout, shape, rank);
-  if (!ranges.ok()) return ranges.status();
+  SLUICE_ASSIGN_OR_RETURN(std::vector<std::vector<IndexRange>> ranges,
+                          OwnedRanges(layout, shape, rank));
   std::vector<int64_t> local(shape.size(), 0);
   for (size_t d = 0; d < shape.size(); ++d) {
-    for (const IndexRange& range : (*ranges)[d]) local[d] += range.end - range.begin;
+    for (const IndexRange& range : ranges[d]) local[d] += range.end - range.begin;
   }
   return local;
 }

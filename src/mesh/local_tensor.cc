@@ -7,23 +7,23 @@
 
 #include "sluice/layout.h"
 #include "sluice/tensor.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 
 absl::StatusOr<LocalTensor> LocalTensor::Create(const Layout& layout,
                                                 absl::Span<const int64_t> shape, DType dtype,
                                                 int rank) {
-  const absl::StatusOr<std::vector<int64_t>> local = LocalShape(layout, shape, rank);
-  if (!local.ok()) return local.status();
-  absl::StatusOr<std::vector<std::vector<IndexRange>>> owned = OwnedRanges(layout, shape, rank);
-  if (!owned.ok()) return owned.status();
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<int64_t> local, LocalShape(layout, shape, rank));
+  SLUICE_ASSIGN_OR_RETURN(std::vector<std::vector<IndexRange>> owned,
+                          OwnedRanges(layout, shape, rank));
   LocalTensor tensor;
   tensor.bytes_ = static_cast<size_t>(DTypeBytes(dtype));
-  for (const int64_t size : *local) tensor.bytes_ *= static_cast<size_t>(size);
+  for (const int64_t size : local) tensor.bytes_ *= static_cast<size_t>(size);
   tensor.memory_ = std::make_unique<std::byte[]>(tensor.bytes_);
-  tensor.view_ = DenseView(tensor.memory_.get(), *local, dtype);
+  tensor.view_ = DenseView(tensor.memory_.get(), local, dtype);
   tensor.whole_.assign(shape.begin(), shape.end());
-  tensor.owned_ = *std::move(owned);
+  tensor.owned_ = std::move(owned);
   return tensor;
 }
 

@@ -1,6 +1,5 @@
 // The text form of placements.
 #include <array>
-#include <limits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -9,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "sluice/layout.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -88,9 +88,8 @@ absl::StatusOr<std::vector<Placement>> ParsePlacements(absl::string_view text) {
     if (i < text.size() && text[i] == ')') --depth;
     // A comma inside parentheses belongs to its placement.
     if (i < text.size() && (text[i] != ',' || depth > 0)) continue;
-    absl::StatusOr<Placement> placement = ParsePlacement(text.substr(begin, i - begin));
-    if (!placement.ok()) return placement.status();
-    placements.push_back(*placement);
+    SLUICE_ASSIGN_OR_RETURN(Placement placement, ParsePlacement(text.substr(begin, i - begin)));
+    placements.push_back(placement);
     begin = i + 1;
   }
   return placements;

@@ -8,12 +8,12 @@
 #include <netinet/in.h>
 
 #include <cstdint>
-#include <cstring>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -104,13 +104,12 @@ absl::StatusOr<std::vector<SocketAddress>> ParseAddresses(absl::string_view text
         port == 0) {
       return NoAddress(one);
     }
-    const absl::StatusOr<SocketAddress> address = MakeAddress(one.substr(0, colon), port);
-    if (!address.ok()) return address.status();
+    SLUICE_ASSIGN_OR_RETURN(const SocketAddress address, MakeAddress(one.substr(0, colon), port));
     if (addresses.size() == kMaxAddresses) {
       return absl::InvalidArgumentError(
           absl::StrCat("more than ", kMaxAddresses, " addresses of one rank"));
     }
-    addresses.push_back(*address);
+    addresses.push_back(address);
   }
   return addresses;
 }

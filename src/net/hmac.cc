@@ -7,9 +7,9 @@
 #include <sys/random.h>
 
 #include <cerrno>
-#include <cstdint>
 
 #include "absl/strings/str_cat.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 
@@ -47,8 +47,7 @@ absl::Status FillRandom(absl::Span<std::byte> bytes) {
 
 absl::StatusOr<std::string> MakeRandom(size_t bytes) {
   std::string random(bytes, '\0');
-  absl::Status status = FillRandom({reinterpret_cast<std::byte*>(random.data()), bytes});
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(FillRandom({reinterpret_cast<std::byte*>(random.data()), bytes}));
   return random;
 }
 

@@ -133,7 +133,7 @@ class Cutter {
       dst_ranks_ = &target.ranks;
       all.clear();
       for (const size_t near : index.Find(*target.box)) all.push_back(&sources[near]);
-      if (absl::Status status = AddRegion(*target.box, all); !status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(AddRegion(*target.box, all));
     }
     return absl::OkStatus();
   }
@@ -160,7 +160,7 @@ class Cutter {
     if (met.empty()) return NobodyHolds(region);
     if (in_part) {
       const auto [first, second] = CutAt(region, ChoosePlace(region, met));
-      if (absl::Status status = AddHeld(first, met); !status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(AddHeld(first, met));
       return AddHeld(second, met);
     }
     std::vector<int> ranks;
@@ -240,7 +240,7 @@ absl::StatusOr<CellSpec> CutIntoCells(const TransferSpec& spec) {
     if (t == kTellingTensors) ReserveFor(spec, t, &out);
     const absl::Status status = cutter.Add(static_cast<int32_t>(t), spec.tensors[t]);
     if (status.ok()) continue;
-    return MakeError(status.code(), TensorInWords(t, spec.tensors[t].name), ": ", status);
+    return Annotate(status, TensorInWords(t, spec.tensors[t].name));
   }
   return out;
 }

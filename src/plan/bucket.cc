@@ -2,7 +2,6 @@
 #include "plan/bucket.h"
 
 #include <cstdint>
-#include <string>
 
 #include "tensor/check.h"
 

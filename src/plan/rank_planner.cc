@@ -58,8 +58,8 @@ class RankPlanner {
 
   absl::StatusOr<Plan> Make() {
     CollectRoutes();
-    if (absl::Status status = EmitBuckets(); !status.ok()) return status;
-    if (absl::Status status = channels_.NumberLinks(); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(EmitBuckets());
+    SLUICE_RETURN_IF_ERROR(channels_.NumberLinks());
     SortBuckets();
     AddStaging(job_.spec, job_.options.max_in_flight, local_shapes_, &plan_);
     plan_.bucket_bytes = job_.options.bucket_bytes;

@@ -12,7 +12,7 @@ namespace {
 constexpr int kRanksMax = 1 << kRankBits;
 
 absl::Status ValidateSide(const Layout& layout, absl::Span<const int64_t> shape, int job_ranks) {
-  if (absl::Status status = ValidateLayout(layout, shape); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(ValidateLayout(layout, shape));
   if (MaxRank(layout) >= job_ranks) {
     return MakeError(absl::StatusCode::kInvalidArgument, RankInWords(MaxRank(layout)),
                      " is outside the job's ranks 0..", job_ranks - 1);
@@ -21,7 +21,7 @@ absl::Status ValidateSide(const Layout& layout, absl::Span<const int64_t> shape,
 }
 
 absl::Status ValidateTarget(const Layout& layout, absl::Span<const int64_t> shape, int job_ranks) {
-  if (absl::Status status = ValidateSide(layout, shape, job_ranks); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(ValidateSide(layout, shape, job_ranks));
   for (size_t m = 0; m < layout.placements.size(); ++m) {
     if (layout.placements[m].kind != Placement::Kind::kPartial) continue;
     return absl::InvalidArgumentError(
@@ -34,9 +34,7 @@ absl::Status ValidateTarget(const Layout& layout, absl::Span<const int64_t> shap
 // Contributions of bool are a question of "and" or "or", which no reduction names. Opaque elements
 // have no meaning here.
 absl::Status ValidateSource(const TensorTransfer& tensor, int job_ranks) {
-  if (absl::Status status = ValidateSide(tensor.src, tensor.shape, job_ranks); !status.ok()) {
-    return status;
-  }
+  SLUICE_RETURN_IF_ERROR(ValidateSide(tensor.src, tensor.shape, job_ranks));
   if (ReductionExists(tensor.src_dtype)) return absl::OkStatus();
   for (size_t m = 0; m < tensor.src.placements.size(); ++m) {
     if (tensor.src.placements[m].kind != Placement::Kind::kPartial) continue;
@@ -57,11 +55,8 @@ absl::Status ValidateTensor(const TensorTransfer& tensor, int job_ranks) {
     return absl::InvalidArgumentError(
         absl::StrCat("window is ", tensor.window, "; it must be 0 to ", kMaxWindow));
   }
-  const absl::Status src = ValidateSource(tensor, job_ranks);
-  if (!src.ok()) return MakeError(src.code(), "source: ", src);
-  const absl::Status dst = ValidateTarget(tensor.dst, tensor.shape, job_ranks);
-  if (!dst.ok()) return MakeError(dst.code(), "target: ", dst);
-  return absl::OkStatus();
+  SLUICE_RETURN_IF_ERROR(Annotate(ValidateSource(tensor, job_ranks), "source"));
+  return Annotate(ValidateTarget(tensor.dst, tensor.shape, job_ranks), "target");
 }
 
 }  // namespace
@@ -93,7 +88,7 @@ absl::Status ValidateSpec(const TransferSpec& spec, int job_ranks) {
   for (size_t i = 0; i < spec.tensors.size(); ++i) {
     const absl::Status status = ValidateTensor(spec.tensors[i], job_ranks);
     if (status.ok()) continue;
-    return MakeError(status.code(), TensorInWords(i, spec.tensors[i].name), ": ", status);
+    return Annotate(status, TensorInWords(i, spec.tensors[i].name));
   }
   return absl::OkStatus();
 }

@@ -4,7 +4,6 @@
 #define SLUICE_SRC_PLAN_STAGING_H_
 
 #include <cstdint>
-#include <vector>
 
 #include "absl/types/span.h"
 #include "plan/plan.h"

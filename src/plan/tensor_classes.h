@@ -2,7 +2,6 @@
 #ifndef SLUICE_SRC_PLAN_TENSOR_CLASSES_H_
 #define SLUICE_SRC_PLAN_TENSOR_CLASSES_H_
 
-#include <cstddef>
 #include <string>
 #include <vector>
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "sluice/layout.h"
+#include "tensor/error_text.h"
 
 namespace sluice::sim {
 namespace {
@@ -200,7 +201,7 @@ std::vector<std::string> FamilyNames() {
 absl::Status CheckFamily(absl::string_view name, const FamilyOptions& options) {
   for (const Family& family : kFamilies) {
     if (name != family.name) continue;
-    if (absl::Status status = CheckOptions(options); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckOptions(options));
     return family.check(options);
   }
   return absl::NotFoundError(absl::StrCat("there is no family '", name, "'; there are ",
@@ -208,7 +209,7 @@ absl::Status CheckFamily(absl::string_view name, const FamilyOptions& options) {
 }
 
 absl::StatusOr<Job> MakeFamily(absl::string_view name, const FamilyOptions& options) {
-  if (absl::Status status = CheckFamily(name, options); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckFamily(name, options));
   Job job;
   job.name = absl::StrCat(name, "-", options.ranks);
   job.ranks = options.ranks;

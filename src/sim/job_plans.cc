@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <numeric>
 #include <set>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "engine/move.h"
 #include "plan/box_cells.h"
 #include "plan/job_planner.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 
 namespace sluice::sim {
 namespace {
@@ -74,9 +74,9 @@ absl::StatusOr<int64_t> NeededBytes(const TransferSpec& spec, int rank) {
   int64_t bytes = 0;
   for (const TensorTransfer& tensor : spec.tensors) {
     if (!tensor.dst.mesh.PositionOf(rank)) continue;
-    const absl::StatusOr<std::vector<int64_t>> shape = LocalShape(tensor.dst, tensor.shape, rank);
-    if (!shape.ok()) return shape.status();
-    bytes += std::accumulate(shape->begin(), shape->end(), DTypeBytes(WireDType(tensor)),
+    SLUICE_ASSIGN_OR_RETURN(const std::vector<int64_t> shape,
+                            LocalShape(tensor.dst, tensor.shape, rank));
+    bytes += std::accumulate(shape.begin(), shape.end(), DTypeBytes(WireDType(tensor)),
                              std::multiplies<>());
   }
   return bytes;
@@ -89,9 +89,8 @@ absl::Status CheckSample(const Job& job, const TransferSpec& spec, const JobPlan
     sample.insert(static_cast<int>(i * (job.ranks - 1) / kSampledRanks));
   }
   for (const int rank : sample) {
-    const absl::StatusOr<Plan> plan = planner->PlanOf(rank);
-    if (!plan.ok()) return plan.status();
-    if (!(Summarize(*plan, spec) == Turned(plans.plan(rank), plans.turn(rank)))) {
+    SLUICE_ASSIGN_OR_RETURN(const Plan plan, planner->PlanOf(rank));
+    if (!(Summarize(plan, spec) == Turned(plans.plan(rank), plans.turn(rank)))) {
       return absl::InternalError(absl::StrCat("job '", job.name, "': rank ", rank,
                                               " is not planned like rank ", rank % job.period));
     }
@@ -183,7 +182,7 @@ bool operator==(const RankPlan& a, const RankPlan& b) {
 }
 
 absl::StatusOr<JobPlans> JobPlans::Make(const Job& job, const Progress& progress) {
-  if (absl::Status status = ValidateSpec(job.spec, job.ranks); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(ValidateSpec(job.spec, job.ranks));
   SLUICE_CHECK(job.period == 0 || (job.period <= job.ranks && job.ranks % job.period == 0),
                "a period that does not divide the ranks");
   PlanOptions options;
@@ -196,9 +195,7 @@ absl::StatusOr<JobPlans> JobPlans::Make(const Job& job, const Progress& progress
   options.cache_bytes = 0;  // copies are modelled as those of devices
   CellSpec cells;
   if (HasBoxes(job.spec)) {
-    absl::StatusOr<CellSpec> cut = CutIntoCells(job.spec);
-    if (!cut.ok()) return cut.status();
-    cells = *std::move(cut);
+    SLUICE_ASSIGN_OR_RETURN(cells, CutIntoCells(job.spec));
   }
   const TransferSpec& spec = HasBoxes(job.spec) ? cells.spec : job.spec;
   JobPlanner planner(spec, options);
@@ -211,11 +208,10 @@ absl::StatusOr<JobPlans> JobPlans::Make(const Job& job, const Progress& progress
       return absl::CancelledError(
           absl::StrCat("stopped after planning for ", rank, " of ", plans.period_, " ranks"));
     }
-    const absl::StatusOr<Plan> plan = planner.PlanOf(rank);
-    if (!plan.ok()) return plan.status();
-    plans.bucket_bytes_ = plan->bucket_bytes;
-    plans.max_in_flight_ = plan->max_in_flight;
-    plans.plans_.push_back(Summarize(*plan, spec));
+    SLUICE_ASSIGN_OR_RETURN(const Plan plan, planner.PlanOf(rank));
+    plans.bucket_bytes_ = plan.bucket_bytes;
+    plans.max_in_flight_ = plan.max_in_flight;
+    plans.plans_.push_back(Summarize(plan, spec));
     // A bucket counts at the member that its id names first.
     for (const RankBucket& bucket : plans.plans_.back().buckets) {
       if (static_cast<int>(bucket.id.fields().src) == rank) ++plans.buckets_;
@@ -223,12 +219,11 @@ absl::StatusOr<JobPlans> JobPlans::Make(const Job& job, const Progress& progress
   }
   plans.buckets_ *= job.ranks / plans.period_;
   for (int rank = 0; rank < plans.period_; ++rank) {
-    const absl::StatusOr<int64_t> bytes = NeededBytes(spec, rank);
-    if (!bytes.ok()) return bytes.status();
-    plans.needed_.push_back(*bytes);
+    SLUICE_ASSIGN_OR_RETURN(const int64_t bytes, NeededBytes(spec, rank));
+    plans.needed_.push_back(bytes);
   }
   if (plans.period_ < job.ranks) {
-    if (absl::Status status = CheckSample(job, spec, plans, &planner); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckSample(job, spec, plans, &planner));
   }
   return plans;
 }

@@ -10,9 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "plan/plan.h"
 #include "sluice/transfer.h"
 

@@ -1,8 +1,6 @@
 // The presets, and what a model's parameters may be.
 #include "sim/network_model.h"
 
-#include <cmath>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 

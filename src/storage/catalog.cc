@@ -10,6 +10,7 @@
 #include "storage/object_name.h"
 #include "storage/tensor_bytes.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 #include "tensor/quoted.h"
 
 namespace sluice {
@@ -42,7 +43,7 @@ absl::Status CheckType(const ItemType& type, int64_t item_bytes) {
 }  // namespace
 
 absl::Status Catalog::AddObject(std::string name, int64_t bytes) {
-  if (absl::Status status = CheckObjectName(name); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckObjectName(name));
   if (bytes < -1 || bytes > kObjectBytesMax) {
     return absl::InvalidArgumentError(
         absl::StrCat("object ", Quoted(name), " cannot have ", bytes, " bytes"));
@@ -74,7 +75,7 @@ absl::Status Catalog::AddItems(int64_t count, int64_t offset, int64_t item_bytes
                      object.bytes >= 0 ? absl::StrCat(object.bytes) : "less than 2^62", " bytes"));
   }
   if (type != nullptr) {
-    if (absl::Status status = CheckType(*type, item_bytes); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckType(*type, item_bytes));
   }
   const int type_id = TypeId(type);
   if (!Extend(count, offset, item_bytes, stride, type_id)) {
@@ -108,7 +109,7 @@ int Catalog::TypeId(const ItemType* type) {
 
 absl::Status Catalog::SetItemType(const ItemType& type) {
   for (const Stretch& run : runs_) {
-    if (absl::Status status = CheckType(type, run.item_bytes); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckType(type, run.item_bytes));
   }
   types_ = {type};
   type_ids_ = {{type, 0}};

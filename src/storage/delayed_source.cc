@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "storage/growing_ring.h"
 #include "storage/wake_set.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -210,13 +210,10 @@ void DelayedSource::Forget() {
 
 absl::StatusOr<std::unique_ptr<Source>> MakeDelayedSource(std::unique_ptr<Source> inner,
                                                           const DelayOptions& options) {
-  if (absl::Status status = CheckDelayOptions(options); !status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<WakeSet>> wake = WakeSet::Make();
-  if (!wake.ok()) return wake.status();
-  if (absl::Status status = (*wake)->Watch(inner->ready_fd(), EPOLLIN); !status.ok()) {
-    return status;
-  }
-  return std::make_unique<DelayedSource>(std::move(inner), options, *std::move(wake));
+  SLUICE_RETURN_IF_ERROR(CheckDelayOptions(options));
+  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<WakeSet> wake, WakeSet::Make());
+  SLUICE_RETURN_IF_ERROR(wake->Watch(inner->ready_fd(), EPOLLIN));
+  return std::make_unique<DelayedSource>(std::move(inner), options, std::move(wake));
 }
 
 }  // namespace sluice

@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -51,7 +52,7 @@ absl::StatusOr<FaultSpec> ParseFaultSpec(absl::string_view text) {
   if (text.empty()) return spec;
   std::set<absl::string_view> seen;
   for (const absl::string_view part : absl::StrSplit(text, ',')) {
-    if (absl::Status status = ParsePart(part, &spec); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(ParsePart(part, &spec));
     if (!seen.insert(part.substr(0, part.find(':'))).second) return Bad(part, "is there twice");
   }
   if (spec.permanent + spec.short_object > 1 || spec.transient + spec.hang > 1) {

@@ -7,7 +7,6 @@
 #include <iterator>
 #include <list>
 #include <mutex>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -87,9 +86,8 @@ class Generator : public GeneratorSource {
 
 absl::Status Generator::StartThreads() {
   for (int i = 0; i < options_.threads; ++i) {
-    absl::StatusOr<std::thread> thread = StartOwnThread([this] { Work(); });
-    if (!thread.ok()) return thread.status();
-    threads_.push_back(*std::move(thread));
+    SLUICE_ASSIGN_OR_RETURN(std::thread thread, StartOwnThread([this] { Work(); }));
+    threads_.push_back(std::move(thread));
   }
   return absl::OkStatus();
 }
@@ -178,7 +176,7 @@ absl::Status Generator::CheckLength(int64_t length) const {
 }
 
 absl::Status Generator::Check(absl::Span<const ReadOp> ops) const {
-  if (absl::Status status = CheckReadOps(ops, 1); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckReadOps(ops, 1));
   for (const ReadOp& op : ops) {
     if (op.bytes == stored_bytes_ && op.offset % stored_bytes_ == 0) continue;
     return absl::InvalidArgumentError(absl::StrCat("a read of ", op.bytes, " bytes at ", op.offset,
@@ -200,7 +198,7 @@ void Generator::Queue(const ReadOp& op) {
 }
 
 absl::Status Generator::Start(absl::Span<const ReadOp> ops) {
-  if (absl::Status status = Check(ops); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(Check(ops));
   if (ops.empty()) return absl::OkStatus();
   bool may_begin = false;
   {
@@ -255,10 +253,9 @@ absl::StatusOr<std::unique_ptr<GeneratorSource>> MakeGeneratorSource(
   if (options.threads < 1) {
     return absl::InvalidArgumentError("a generator needs a thread");
   }
-  absl::StatusOr<ReadyFlag> ready = ReadyFlag::Make();
-  if (!ready.ok()) return ready.status();
-  auto source = std::make_unique<Generator>(std::move(generate), options, *std::move(ready));
-  if (absl::Status status = source->StartThreads(); !status.ok()) return status;
+  SLUICE_ASSIGN_OR_RETURN(ReadyFlag ready, ReadyFlag::Make());
+  auto source = std::make_unique<Generator>(std::move(generate), options, std::move(ready));
+  SLUICE_RETURN_IF_ERROR(source->StartThreads());
   return source;
 }
 

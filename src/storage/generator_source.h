@@ -8,7 +8,6 @@
 #include <functional>
 #include <memory>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "storage/source.h"

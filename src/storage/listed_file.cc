@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "storage/object_name.h"
 #include "storage/source_check.h"
+#include "tensor/error_text.h"
 #include "tensor/quoted.h"
 
 namespace sluice {
@@ -28,7 +29,7 @@ absl::StatusOr<bool> CountsAsData(const std::filesystem::directory_entry& entry,
   }
   if (error) return ReadErrnoStatus(error.value(), Quoted(name));
   if (facts.type() != std::filesystem::file_type::regular) return false;
-  if (absl::Status status = CheckObjectName(name); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckObjectName(name));
   return true;
 }
 

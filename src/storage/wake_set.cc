@@ -10,6 +10,7 @@
 
 #include "storage/source_check.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 
@@ -22,7 +23,7 @@ absl::StatusOr<std::unique_ptr<WakeSet>> WakeSet::Make() {
   set->event_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (set->event_fd_ < 0) return ReadErrnoStatus(errno, "eventfd");
   for (const int fd : {set->timer_fd_, set->event_fd_}) {
-    if (absl::Status status = set->Watch(fd, EPOLLIN); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(set->Watch(fd, EPOLLIN));
   }
   return set;
 }

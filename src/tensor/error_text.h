@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -52,6 +54,17 @@ template <typename... Parts>
   return ErrorText(parts...).ToStatus(code);
 }
 
+// `status` with these parts and ": " before its text, and with their fields. OK stays OK.
+template <typename... Parts>
+absl::Status Annotate(const absl::Status& status, const Parts&... parts) {
+  return status.ok() ? status : MakeError(status.code(), parts..., ": ", status);
+}
+template <typename T, typename... Parts>
+absl::StatusOr<T> Annotate(absl::StatusOr<T> result, const Parts&... parts) {
+  if (result.ok()) return result;
+  return Annotate(result.status(), parts...);
+}
+
 // FailedPrecondition: ranks call different things, or call them with different values.
 template <typename... Parts>
 [[gnu::cold]] absl::Status DisagreementError(const Parts&... parts) {
@@ -59,6 +72,27 @@ template <typename... Parts>
   text.fields()->is_disagreement = true;
   return text.ToStatus(absl::StatusCode::kFailedPrecondition);
 }
+
+// ---- Errors of a call, handed on.
+
+// Returns the status from the function unless the status is OK.
+#define SLUICE_RETURN_IF_ERROR(...)                                      \
+  do {                                                                   \
+    if (absl::Status sluice_error = (__VA_ARGS__); !sluice_error.ok()) { \
+      return sluice_error;                                               \
+    }                                                                    \
+  } while (false)
+
+// Assigns the value of a StatusOr to `target`, which may be a declaration, or returns the error:
+// SLUICE_ASSIGN_OR_RETURN(const int count, Count()).
+#define SLUICE_ASSIGN_OR_RETURN(target, ...) SLUICE_ASSIGN_AT_LINE(__LINE__, target, __VA_ARGS__)
+#define SLUICE_ASSIGN_AT_LINE(line, target, ...) SLUICE_ASSIGN_BY_WAY_OF(line, target, __VA_ARGS__)
+#define SLUICE_ASSIGN_BY_WAY_OF(line, target, ...)   \
+  auto sluice_result_##line = (__VA_ARGS__);         \
+  if (!sluice_result_##line.ok()) {                  \
+    return std::move(sluice_result_##line).status(); \
+  }                                                  \
+  target = *std::move(sluice_result_##line)  // NOLINT(bugprone-macro-parentheses)
 
 // ---- Tensors.
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "tensor/error_text.h"
 #include "transport/deadline.h"
 #include "transport/wire_status.h"
 
@@ -26,16 +27,14 @@ absl::StatusOr<std::vector<std::string>> GatherIfAllOk(Fabric* fabric, const abs
   const RankStatus own(status);
   const absl::string_view own_bytes(reinterpret_cast<const char*>(&own), sizeof(own));
   RecordExchange exchange(fabric);
-  absl::Status started = exchange.Start(status.ok() ? absl::StrCat(kRecord, record)
-                                                    : absl::StrCat(kStatus, own_bytes));
-  if (!started.ok()) return started;
+  SLUICE_RETURN_IF_ERROR(exchange.Start(status.ok() ? absl::StrCat(kRecord, record)
+                                                    : absl::StrCat(kStatus, own_bytes)));
   const Deadline deadline(timeout);
   std::vector<std::string> records;
   std::vector<int> missing;
   while (true) {
-    const absl::StatusOr<bool> done = exchange.Poll(&records, &missing);
-    if (!done.ok()) return done.status();
-    if (*done) break;
+    SLUICE_ASSIGN_OR_RETURN(const bool done, exchange.Poll(&records, &missing));
+    if (done) break;
     if (deadline.Passed()) {
       return MakeError(absl::StatusCode::kDeadlineExceeded, RankInWords(fabric->rank()),
                        " has waited ", absl::FormatDuration(timeout), " for ", NamedRanks(missing));
@@ -48,8 +47,7 @@ absl::StatusOr<std::vector<std::string>> GatherIfAllOk(Fabric* fabric, const abs
         absl::StartsWith(records[rank], kStatus)) {
       std::memcpy(static_cast<void*>(&outcome), records[rank].data() + kStatus.size(),
                   sizeof(outcome));
-      return MakeError(outcome.code(), RankInWords(static_cast<int64_t>(rank)), ": ",
-                       outcome.ToStatus());
+      return Annotate(outcome.ToStatus(), RankInWords(static_cast<int64_t>(rank)));
     }
     records[rank].erase(0, kRecord.size());
   }

@@ -30,12 +30,12 @@ template <class T>
 absl::StatusOr<std::vector<T>> ExchangeIfAllOk(Fabric* fabric, const T& value,
                                                const absl::Status& status, absl::Duration timeout) {
   static_assert(std::is_trivially_copyable_v<T>);
-  const absl::StatusOr<std::vector<std::string>> records =
-      GatherIfAllOk(fabric, status, {reinterpret_cast<const char*>(&value), sizeof(T)}, timeout);
-  if (!records.ok()) return records.status();
-  std::vector<T> values(records->size());
+  SLUICE_ASSIGN_OR_RETURN(
+      const std::vector<std::string> records,
+      GatherIfAllOk(fabric, status, {reinterpret_cast<const char*>(&value), sizeof(T)}, timeout));
+  std::vector<T> values(records.size());
   for (size_t rank = 0; rank < values.size(); ++rank) {
-    const std::string& record = (*records)[rank];
+    const std::string& record = records[rank];
     if (record.size() != sizeof(T)) {
       return DisagreementError(RankInWords(static_cast<int64_t>(rank)),
                                " runs another build of Sluice: its record has ", record.size(),

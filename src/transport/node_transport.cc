@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 #include "transport/op_check.h"
 
 namespace sluice {
@@ -43,10 +44,7 @@ class NodeTransport final : public Transport {
   absl::Status Start(absl::Span<const TransportOp> ops) override {
     const int size = static_cast<int>(is_near_.size());
     CheckOps(ops, rank_, size, traits());
-    if (absl::Status status = CheckCapacity(CountOperations(ops), outstanding(), capacity_);
-        !status.ok()) {
-      return status;
-    }
+    SLUICE_RETURN_IF_ERROR(CheckCapacity(CountOperations(ops), outstanding(), capacity_));
     near_.clear();
     far_.clear();
     for (const TransportOp& op : ops) {
@@ -55,10 +53,10 @@ class NodeTransport final : public Transport {
     }
     // Only the network can refuse a batch now.
     if (!far_.empty()) {
-      if (absl::Status status = between_->Start(far_); !status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(between_->Start(far_));
     }
     if (near_.empty()) return absl::OkStatus();
-    if (absl::Status status = within_->Start(near_); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(within_->Start(near_));
     StartHandedOver();
     return absl::OkStatus();
   }
@@ -69,10 +67,9 @@ class NodeTransport final : public Transport {
     for (Transport* const transport :
          std::initializer_list<Transport*>{between_.get(), within_.get()}) {
       if (transport->outstanding() == 0) continue;
-      const absl::StatusOr<int> polled =
-          transport->Poll(events.subspan(static_cast<size_t>(count)));
-      if (!polled.ok()) return polled.status();
-      count += *polled;
+      SLUICE_ASSIGN_OR_RETURN(const int polled,
+                              transport->Poll(events.subspan(static_cast<size_t>(count))));
+      count += polled;
     }
     StartHandedOver();
     return count;

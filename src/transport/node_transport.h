@@ -2,7 +2,6 @@
 #ifndef SLUICE_SRC_TRANSPORT_NODE_TRANSPORT_H_
 #define SLUICE_SRC_TRANSPORT_NODE_TRANSPORT_H_
 
-#include <cstdint>
 #include <memory>
 #include <vector>
 

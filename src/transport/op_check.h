@@ -3,7 +3,6 @@
 #define SLUICE_SRC_TRANSPORT_OP_CHECK_H_
 
 #include <cstddef>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"

@@ -36,10 +36,9 @@ absl::StatusOr<bool> RecordExchange::Poll(std::vector<std::string>* records,
                                           std::vector<int>* missing) {
   out_of_step_ = true;
   while (true) {
-    const absl::StatusOr<bool> done = fabric_->PollAllGather(&all_, missing);
-    if (!done.ok()) return done.status();
-    if (!*done) {
-      if (absl::Status status = fabric_->CheckRanks(); !status.ok()) return status;
+    SLUICE_ASSIGN_OR_RETURN(const bool done, fabric_->PollAllGather(&all_, missing));
+    if (!done) {
+      SLUICE_RETURN_IF_ERROR(fabric_->CheckRanks());
       return false;
     }
     ++gathers_;
@@ -53,7 +52,7 @@ absl::StatusOr<bool> RecordExchange::Poll(std::vector<std::string>* records,
       out_of_step_ = false;
       return true;
     }
-    if (absl::Status status = StartPiece(); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(StartPiece());
   }
 }
 

@@ -1,6 +1,5 @@
 // Names who is silent while an all-gather does not end, by hints of those that wait.
 #include <algorithm>
-#include <utility>
 
 #include "tensor/round.h"
 #include "transport/tree_gather.h"

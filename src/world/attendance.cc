@@ -28,9 +28,8 @@ class Declarations {
  public:
   // OK, and takes over what is new in it; or what it contradicts.
   absl::Status Take(const StoredMember& member) {
-    const absl::StatusOr<std::vector<RoleSize>> parsed = ParseRoles(member.roles);
-    if (!parsed.ok()) return parsed.status();
-    std::vector<RoleSize> roles = *parsed;
+    SLUICE_ASSIGN_OR_RETURN(const std::vector<RoleSize> parsed, ParseRoles(member.roles));
+    std::vector<RoleSize> roles = parsed;
     if (roles_.empty()) {
       roles_ = roles;
       said_by_.assign(roles.size(), member);

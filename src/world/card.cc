@@ -1,9 +1,7 @@
 // Cards as fields, each behind its length.
 #include "world/card.h"
 
-#include <algorithm>
 #include <cstring>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"

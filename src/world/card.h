@@ -2,8 +2,6 @@
 #ifndef SLUICE_SRC_WORLD_CARD_H_
 #define SLUICE_SRC_WORLD_CARD_H_
 
-#include <cstddef>
-#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "storage/own_thread.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -31,9 +32,8 @@ absl::StatusOr<std::unique_ptr<DoorKeeper>> DoorKeeper::Make(std::shared_ptr<Tcp
     return absl::ResourceExhaustedError(absl::ErrnoToStatus(errno, "eventfd").message());
   }
   std::unique_ptr<DoorKeeper> keeper(new DoorKeeper(std::move(links), std::move(stop), idle));
-  auto thread = StartOwnThread([raw = keeper.get()] { raw->Run(); }, "sluice-door");
-  if (!thread.ok()) return thread.status();
-  keeper->thread_ = *std::move(thread);
+  SLUICE_ASSIGN_OR_RETURN(keeper->thread_,
+                          StartOwnThread([raw = keeper.get()] { raw->Run(); }, "sluice-door"));
   return keeper;
 }
 

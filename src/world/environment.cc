@@ -32,12 +32,6 @@ constexpr Launcher kPmix = {"PMIX_RANK", "SLUICE_SIZE"};
 
 absl::Status Bad(absl::string_view text) { return absl::InvalidArgumentError(text); }
 
-// An error about what came from `variable`.
-absl::Status Of(absl::string_view variable, const absl::Status& status) {
-  if (status.ok()) return status;
-  return MakeError(status.code(), variable, ": ", status);
-}
-
 absl::StatusOr<int> Number(EnvironmentFunction environment, const char* name, int min, int max) {
   const std::string text = environment(name);
   int value = 0;
@@ -57,12 +51,11 @@ absl::StatusOr<Identity> Identify(EnvironmentFunction environment, const Launche
     if (!environment(both[i]).empty()) continue;
     return Bad(absl::StrCat(both[1 - i], " is set, and ", both[i], " is not"));
   }
-  const absl::StatusOr<int> size = Number(environment, launcher.size, 1, kWorldMembersMax);
-  if (!size.ok()) return size.status();
-  const absl::StatusOr<int> rank = Number(environment, launcher.rank, 0, kWorldMembersMax - 1);
-  if (!rank.ok()) return rank.status();
-  if (*rank < *size) return Identity{*rank, *size};
-  return Bad(absl::StrCat(launcher.rank, " is ", *rank, ", but ", launcher.size, " is ", *size));
+  SLUICE_ASSIGN_OR_RETURN(const int size, Number(environment, launcher.size, 1, kWorldMembersMax));
+  SLUICE_ASSIGN_OR_RETURN(const int rank,
+                          Number(environment, launcher.rank, 0, kWorldMembersMax - 1));
+  if (rank < size) return Identity{rank, size};
+  return Bad(absl::StrCat(launcher.rank, " is ", rank, ", but ", launcher.size, " is ", size));
 }
 
 bool Says(EnvironmentFunction environment, const Launcher& launcher) {
@@ -84,14 +77,13 @@ absl::StatusOr<Identity> Identify(EnvironmentFunction environment) {
   const Launcher* named = nullptr;
   for (const Launcher& launcher : kLaunchers) {
     if (!Says(environment, launcher)) continue;
-    const absl::StatusOr<Identity> identity = Identify(environment, launcher);
-    if (!identity.ok()) return identity.status();
+    SLUICE_ASSIGN_OR_RETURN(const Identity identity, Identify(environment, launcher));
     if (named == nullptr) {
-      first = *identity;
+      first = identity;
       named = &launcher;
-    } else if (first->rank != identity->rank || first->size != identity->size) {
+    } else if (first->rank != identity.rank || first->size != identity.size) {
       return Bad(absl::StrCat(named->rank, " is ", first->rank, " of ", first->size, ", and ",
-                              launcher.rank, " is ", identity->rank, " of ", identity->size,
+                              launcher.rank, " is ", identity.rank, " of ", identity.size,
                               ": say which with SLUICE_RANK and SLUICE_SIZE"));
     }
   }
@@ -128,9 +120,8 @@ absl::StatusOr<std::string> SlurmAddress(EnvironmentFunction environment) {
 absl::StatusOr<std::string> MasterAddress(EnvironmentFunction environment) {
   const std::string host = environment("MASTER_ADDR");
   if (host.empty()) return Bad("MASTER_PORT is set, and MASTER_ADDR is not");
-  const absl::StatusOr<int> port = Number(environment, "MASTER_PORT", 1, 65534);
-  if (!port.ok()) return port.status();
-  return StoreAddress{std::string(WithoutBrackets(host)), *port + 1}.Text();
+  SLUICE_ASSIGN_OR_RETURN(const int port, Number(environment, "MASTER_PORT", 1, 65534));
+  return StoreAddress{std::string(WithoutBrackets(host)), port + 1}.Text();
 }
 
 // Finds the store's address and the member that serves the store.
@@ -164,14 +155,12 @@ absl::Status FindStore(EnvironmentFunction environment, WorldOptions* options) {
 
 absl::Status FindRoles(EnvironmentFunction environment, WorldOptions* options) {
   if (const std::string roles = environment("SLUICE_ROLES"); !roles.empty()) {
-    absl::StatusOr<std::vector<RoleSize>> parsed = ParseRoles(roles);
-    if (!parsed.ok()) return Of("SLUICE_ROLES", parsed.status());
-    options->roles = *std::move(parsed);
+    SLUICE_ASSIGN_OR_RETURN(options->roles, Annotate(ParseRoles(roles), "SLUICE_ROLES"));
   }
   const std::string role = environment("SLUICE_ROLE");
   if (!role.empty()) {
     options->role = role;
-    return Of("SLUICE_ROLE", CheckWorldName("the role", role));
+    return Annotate(CheckWorldName("the role", role), "SLUICE_ROLE");
   }
   if (options->roles.empty()) return absl::OkStatus();
   if (options->roles.size() > 1) {
@@ -190,8 +179,7 @@ absl::Status FindRest(EnvironmentFunction environment, WorldOptions* options) {
   options->bind = environment("SLUICE_BIND");
   if (const std::string name = environment("SLUICE_WORLD_NAME"); !name.empty()) {
     options->name = name;
-    const absl::Status status = CheckWorldName("the world", name);
-    if (!status.ok()) return Of("SLUICE_WORLD_NAME", status);
+    SLUICE_RETURN_IF_ERROR(Annotate(CheckWorldName("the world", name), "SLUICE_WORLD_NAME"));
   }
   if (const std::string wires = environment("SLUICE_WIRES"); !wires.empty()) {
     options->wires = wires;
@@ -229,16 +217,13 @@ std::string FirstOfNodeList(absl::string_view list) {
 
 absl::StatusOr<WorldOptions> WorldOptionsFrom(EnvironmentFunction environment) {
   WorldOptions options;
-  const absl::StatusOr<Identity> identity = Identify(environment);
-  if (!identity.ok()) return identity.status();
-  options.rank = identity->rank;
-  options.size = identity->size;
+  SLUICE_ASSIGN_OR_RETURN(const Identity identity, Identify(environment));
+  options.rank = identity.rank;
+  options.size = identity.size;
   for (const auto find : {FindRoles, FindStore, FindRest}) {
-    if (absl::Status status = find(environment, &options); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(find(environment, &options));
   }
-  if (absl::Status status = CheckWorldOptions(options); !status.ok()) {
-    return Of("SLUICE_ROLES", status);
-  }
+  SLUICE_RETURN_IF_ERROR(Annotate(CheckWorldOptions(options), "SLUICE_ROLES"));
   return options;
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "tensor/error_text.h"
 #include "world/meeting.h"
 #include "world/store/store_check.h"
 
@@ -89,14 +90,14 @@ std::string Epochs::BegunKey() const { return absl::StrCat(world_, "/epoch/begun
 absl::Status Epochs::WaitForEnough(absl::Span<const RoleSize> at_least, const Deadline& limit) {
   absl::Duration wait = absl::ZeroDuration();
   while (true) {
-    if (absl::Status status = roster_->Look(wait); !status.ok()) return status;
-    const absl::StatusOr<std::vector<std::string>> lacks = Lacks(roster_->attendance(), at_least);
-    if (!lacks.ok()) return lacks.status();
-    if (lacks->empty()) return absl::OkStatus();
+    SLUICE_RETURN_IF_ERROR(roster_->Look(wait));
+    SLUICE_ASSIGN_OR_RETURN(const std::vector<std::string> lacks,
+                            Lacks(roster_->attendance(), at_least));
+    if (lacks.empty()) return absl::OkStatus();
     if (limit.Passed()) {
       const std::vector<std::string>& missing = roster_->attendance().missing;
       return absl::DeadlineExceededError(absl::StrCat(
-          "the next epoch lacks ", NamesText(*lacks), " after ", DurationText(limit.timeout()),
+          "the next epoch lacks ", NamesText(lacks), " after ", DurationText(limit.timeout()),
           missing.empty() ? "" : "; not there: ", NamesText(missing)));
     }
     roster_->Pause(limit);
@@ -114,9 +115,8 @@ absl::StatusOr<int64_t> Epochs::Begun() {
 }
 
 absl::StatusOr<bool> Epochs::HasBegunAfter(int64_t number) {
-  const absl::StatusOr<int64_t> begun = Begun();
-  if (!begun.ok()) return begun.status();
-  return *begun > number;
+  SLUICE_ASSIGN_OR_RETURN(const int64_t begun, Begun());
+  return begun > number;
 }
 
 absl::StatusOr<bool> Epochs::IsAwaited(int64_t number) {
@@ -129,23 +129,22 @@ absl::StatusOr<bool> Epochs::IsAwaited(int64_t number) {
 
 absl::StatusOr<Epoch> Epochs::Agree(absl::Span<const RoleSize> at_least, const Deadline& limit) {
   while (true) {
-    if (absl::Status status = WaitForEnough(at_least, limit); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(WaitForEnough(at_least, limit));
     // After a lost lease this member may not be seen yet. It would write a list without itself.
     if (!roster_->is_present() && !limit.Passed()) {
       roster_->Pause(limit);
       continue;
     }
-    const absl::StatusOr<int64_t> begun = Begun();
-    if (!begun.ok()) return begun.status();
-    const int64_t number = std::max(passed_ + 1, *begun);
-    const absl::StatusOr<std::string> list =
-        store_->CompareSet(ListKey(number), "", IdsText(roster_->attendance().present));
-    if (!list.ok()) return list.status();
-    Epoch epoch = Recognize(*list, *roster_);
+    SLUICE_ASSIGN_OR_RETURN(const int64_t begun, Begun());
+    const int64_t number = std::max(passed_ + 1, begun);
+    SLUICE_ASSIGN_OR_RETURN(
+        const std::string list,
+        store_->CompareSet(ListKey(number), "", IdsText(roster_->attendance().present)));
+    Epoch epoch = Recognize(list, *roster_);
     if (epoch.rank >= 0 && !epoch.is_whole) {
       // It may have come since the last look.
-      if (absl::Status status = roster_->Look(absl::ZeroDuration()); !status.ok()) return status;
-      epoch = Recognize(*list, *roster_);
+      SLUICE_RETURN_IF_ERROR(roster_->Look(absl::ZeroDuration()));
+      epoch = Recognize(list, *roster_);
     }
     epoch.number = number;
     if (epoch.rank >= 0) return epoch;

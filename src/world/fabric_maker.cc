@@ -47,20 +47,20 @@ class LinkGather {
       : links_(links), meeting_(meeting), limit_(limit), check_(check) {}
 
   absl::StatusOr<std::vector<std::byte>> Gather(Fabric* fabric, absl::Span<const std::byte> own) {
-    if (absl::Status status = fabric->StartAllGather(own); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(fabric->StartAllGather(own));
     std::vector<std::byte> all;
     std::vector<int> missing;
     Deadline look(kMembersLook);
     absl::Duration pause = absl::Microseconds(50);
     while (true) {
-      const absl::StatusOr<bool> complete = fabric->PollAllGather(&all, &missing);
-      if (!complete.ok()) return Explain(complete.status());
-      if (*complete) return all;
-      if (absl::Status status = fabric->CheckRanks(); !status.ok()) return Explain(status);
-      if (absl::Status status = CheckFarewells(missing); !status.ok()) return status;
+      SLUICE_ASSIGN_OR_RETURN(const bool complete,
+                              Annotate(fabric->PollAllGather(&all, &missing), kCannotConnect));
+      if (complete) return all;
+      SLUICE_RETURN_IF_ERROR(Annotate(fabric->CheckRanks(), kCannotConnect));
+      SLUICE_RETURN_IF_ERROR(CheckFarewells(missing));
       if (look.Passed()) {
         look = Deadline(kMembersLook);
-        if (absl::Status status = check_(NeedsStore::kNo); !status.ok()) return status;
+        SLUICE_RETURN_IF_ERROR(check_(NeedsStore::kNo));
       }
       if (limit_.Passed()) return LateError(missing);
       absl::SleepFor(pause);
@@ -84,9 +84,7 @@ class LinkGather {
     return absl::OkStatus();
   }
 
-  static absl::Status Explain(const absl::Status& status) {
-    return MakeError(status.code(), "MakeFabric: the members cannot connect: ", status);
-  }
+  static constexpr char kCannotConnect[] = "MakeFabric: the members cannot connect";
 
   absl::Status LateError(absl::Span<const int> missing) const {
     std::vector<std::string> names;
@@ -115,9 +113,8 @@ absl::StatusOr<std::vector<std::byte>> GatherOverLinks(const std::shared_ptr<Tcp
   options.links = links;
   options.number = number;
   for (int rank = 0; rank < links->size(); ++rank) options.node_of_rank.push_back(rank);
-  absl::StatusOr<std::unique_ptr<Fabric>> fabric = MakeTcpFabric(std::move(options));
-  if (!fabric.ok()) return fabric.status();
-  return gather.Gather(fabric->get(), own);
+  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Fabric> fabric, MakeTcpFabric(std::move(options)));
+  return gather.Gather(fabric.get(), own);
 }
 
 // Numbers of fabrics over the same links: the gathers', and the one that is made.
@@ -149,19 +146,13 @@ class Maker {
 
   absl::StatusOr<std::unique_ptr<Fabric>> Make() {
     const Card own = OpenEnds();
-    absl::StatusOr<std::vector<Card>> cards =
-        meeting_->Exchange(own, limit_, [this] { return check_(NeedsStore::kYes); });
-    if (!cards.ok()) return cards.status();
-    cards_ = *std::move(cards);
-    absl::StatusOr<Wires> wires = ChooseWires(cards_, meeting_->members());
-    if (!wires.ok()) return wires.status();
-    wires_ = *std::move(wires);
-    if (absl::Status status = SetPeers(); !status.ok()) return status;
-    absl::StatusOr<std::vector<int>> nodes = MeetOverLinks(SetUcxPeers());
-    if (!nodes.ok()) return nodes.status();
-    auto near = MeetOnNode(*nodes);
-    if (!near.ok()) return near.status();
-    return MakeFabric(*std::move(nodes), *std::move(near));
+    SLUICE_ASSIGN_OR_RETURN(
+        cards_, meeting_->Exchange(own, limit_, [this] { return check_(NeedsStore::kYes); }));
+    SLUICE_ASSIGN_OR_RETURN(wires_, ChooseWires(cards_, meeting_->members()));
+    SLUICE_RETURN_IF_ERROR(SetPeers());
+    SLUICE_ASSIGN_OR_RETURN(std::vector<int> nodes, MeetOverLinks(SetUcxPeers()));
+    SLUICE_ASSIGN_OR_RETURN(auto near, MeetOnNode(nodes));
+    return MakeFabric(std::move(nodes), std::move(near));
   }
 
  private:
@@ -230,14 +221,14 @@ class Maker {
   // Each rank says how it fares and whom it reaches. The nodes.
   absl::StatusOr<std::vector<int>> MeetOverLinks(const absl::Status& status) {
     const Standing own = OwnStanding(status);
-    const absl::StatusOr<std::vector<std::byte>> all =
+    SLUICE_ASSIGN_OR_RETURN(
+        const std::vector<std::byte> all,
         GatherOverLinks(ends_.links, kGatherFabric, *meeting_, limit_, check_,
-                        {reinterpret_cast<const std::byte*>(&own), sizeof(own)});
-    if (!all.ok()) return all.status();
+                        {reinterpret_cast<const std::byte*>(&own), sizeof(own)}));
     std::vector<uint64_t> reach;
     for (size_t rank = 0; rank < size(); ++rank) {
       Standing standing;
-      std::memcpy(&standing, all->data() + rank * sizeof(Standing), sizeof(Standing));
+      std::memcpy(&standing, all.data() + rank * sizeof(Standing), sizeof(Standing));
       if (!standing.status.ok()) {
         return MakeError(standing.status.code(), "MakeFabric failed on ", RankInWords(rank), ", ",
                          meeting_->member(rank).Describe(), ": ", standing.status.ToStatus());
@@ -255,13 +246,13 @@ class Maker {
     }
     auto near = NodeRecords::Make(meeting_->rank(), nodes);
     const SharedSegmentName own = near.ok() ? (*near)->name() : SharedSegmentName();
-    const absl::StatusOr<std::vector<std::byte>> all =
+    SLUICE_ASSIGN_OR_RETURN(
+        const std::vector<std::byte> all,
         GatherOverLinks(ends_.links, kInboxFabric, *meeting_, limit_, check_,
-                        {reinterpret_cast<const std::byte*>(&own), sizeof(own)});
-    if (!all.ok()) return all.status();
+                        {reinterpret_cast<const std::byte*>(&own), sizeof(own)}));
     if (!near.ok()) return nullptr;
     std::vector<SharedSegmentName> names(size());
-    std::memcpy(names.data(), all->data(), size() * sizeof(SharedSegmentName));
+    std::memcpy(names.data(), all.data(), size() * sizeof(SharedSegmentName));
     (*near)->Attach(names);
     return *std::move(near);
   }

@@ -6,7 +6,6 @@
 #include <memory>
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "sluice/fabric.h"
 #include "transport/deadline.h"

@@ -108,16 +108,12 @@ absl::StatusOr<std::string> Meeting::Say(const absl::Status& status) {
 
 absl::StatusOr<std::vector<Card>> Meeting::Meet(const Card& own, const Deadline& limit,
                                                 absl::FunctionRef<absl::Status()> check) {
-  if (absl::Status status = store_->Set(CardKey(rank_), CardBytes(own)); !status.ok()) {
-    return status;
+  SLUICE_RETURN_IF_ERROR(store_->Set(CardKey(rank_), CardBytes(own)));
+  SLUICE_ASSIGN_OR_RETURN(const int64_t count, store_->Add(CountKey(prefix_), 1));
+  if (count == static_cast<int64_t>(members_.size())) {
+    SLUICE_RETURN_IF_ERROR(store_->CompareSet(WordKey(prefix_), "", kAllHere).status());
   }
-  const absl::StatusOr<int64_t> count = store_->Add(CountKey(prefix_), 1);
-  if (!count.ok()) return count.status();
-  if (*count == static_cast<int64_t>(members_.size())) {
-    const absl::Status status = store_->CompareSet(WordKey(prefix_), "", kAllHere).status();
-    if (!status.ok()) return status;
-  }
-  if (absl::Status status = WaitForWord(limit, check); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(WaitForWord(limit, check));
   return Cards();
 }
 
@@ -131,18 +127,17 @@ absl::Status Meeting::WaitForWord(const Deadline& limit, absl::FunctionRef<absl:
     if (word.ok() && *word == kAllHere) return absl::OkStatus();
     if (word.ok()) return FailureIn(*word);
     if (!absl::IsDeadlineExceeded(word.status())) return word.status();
-    if (absl::Status status = check(); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(check());
     if (limit.Passed()) return NameThoseLate(limit);
   }
 }
 
 absl::Status Meeting::NameThoseLate(const Deadline& limit) {
-  const absl::StatusOr<StoreEntries> entries = ListCards();
-  if (!entries.ok()) return entries.status();
+  SLUICE_ASSIGN_OR_RETURN(const StoreEntries entries, ListCards());
   std::vector<std::string> late;
   for (size_t rank = 0; rank < members_.size(); ++rank) {
     const std::string key = CardKey(static_cast<int>(rank));
-    const bool has_come = std::any_of(entries->begin(), entries->end(),
+    const bool has_come = std::any_of(entries.begin(), entries.end(),
                                       [&](const auto& entry) { return entry.first == key; });
     if (!has_come) late.push_back(members_[rank].Describe());
   }
@@ -157,29 +152,25 @@ absl::StatusOr<StoreEntries> Meeting::ListCards() {
   StoreEntries all;
   for (size_t first = 0; first < members_.size(); first += 1000) {
     const std::string thousand = CardKey(static_cast<int>(first));
-    absl::StatusOr<StoreEntries> entries =
-        store_->List(absl::string_view(thousand).substr(0, thousand.size() - 3));
-    if (!entries.ok()) return entries.status();
-    std::move(entries->begin(), entries->end(), std::back_inserter(all));
+    SLUICE_ASSIGN_OR_RETURN(StoreEntries entries, store_->List(absl::string_view(thousand).substr(
+                                                      0, thousand.size() - 3)));
+    std::move(entries.begin(), entries.end(), std::back_inserter(all));
   }
   return all;
 }
 
 absl::StatusOr<std::vector<Card>> Meeting::Cards() {
-  const absl::StatusOr<StoreEntries> entries = ListCards();
-  if (!entries.ok()) return entries.status();
-  if (entries->size() != members_.size()) {
-    return absl::UnavailableError(absl::StrCat("only ", entries->size(), " of ", members_.size(),
+  SLUICE_ASSIGN_OR_RETURN(const StoreEntries entries, ListCards());
+  if (entries.size() != members_.size()) {
+    return absl::UnavailableError(absl::StrCat("only ", entries.size(), " of ", members_.size(),
                                                " members have their address at the store"));
   }
   std::vector<Card> cards;
   cards.reserve(members_.size());
   for (size_t rank = 0; rank < members_.size(); ++rank) {
-    absl::StatusOr<Card> card = ParseCard((*entries)[rank].second);
-    if (!card.ok()) {
-      return MakeError(card.status().code(), members_[rank].Describe(), ": ", card.status());
-    }
-    cards.push_back(*std::move(card));
+    SLUICE_ASSIGN_OR_RETURN(Card card,
+                            Annotate(ParseCard(entries[rank].second), members_[rank].Describe()));
+    cards.push_back(std::move(card));
   }
   return cards;
 }

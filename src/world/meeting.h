@@ -10,7 +10,6 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "sluice/store.h"
 #include "transport/deadline.h"
 #include "world/card.h"

@@ -17,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "net/hmac.h"
+#include "tensor/error_text.h"
 #include "world/world_options.h"
 
 namespace sluice {
@@ -61,16 +62,14 @@ std::string WorldMember::Describe() const {
 }
 
 absl::StatusOr<std::string> RandomHex(size_t bytes) {
-  const absl::StatusOr<std::string> random = MakeRandom(bytes);
-  if (!random.ok()) return random.status();
-  return absl::BytesToHexString(*random);
+  SLUICE_ASSIGN_OR_RETURN(const std::string random, MakeRandom(bytes));
+  return absl::BytesToHexString(random);
 }
 
 absl::StatusOr<StoredMember> OwnMember(const WorldOptions& options) {
-  absl::StatusOr<std::string> id = RandomHex(kIdBytes);
-  if (!id.ok()) return id.status();
+  SLUICE_ASSIGN_OR_RETURN(std::string id, RandomHex(kIdBytes));
   StoredMember member;
-  member.id = *std::move(id);
+  member.id = std::move(id);
   member.role = options.role;
   member.rank = options.rank;
   member.size = options.size;

@@ -10,10 +10,8 @@
 #include <cstdint>
 #include <memory>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "transport/direct/shared_segment.h"
 #include "transport/process_name.h"

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tensor/error_text.h"
 #include "transport/deadline.h"
 #include "world/attendance.h"
 
@@ -21,13 +22,12 @@ constexpr absl::Duration kEndWait = absl::Seconds(3);
 absl::Status AwaitFree(Store& store, const std::string& key, const Deadline& limit) {
   uint64_t version = 0;
   while (true) {
-    const absl::StatusOr<StoreView> view = store.Watch(key, version, limit.Left());
-    if (!view.ok()) return view.status();
+    SLUICE_ASSIGN_OR_RETURN(const StoreView view, store.Watch(key, version, limit.Left()));
     const bool is_held =
-        std::any_of(view->entries.begin(), view->entries.end(),
+        std::any_of(view.entries.begin(), view.entries.end(),
                     [&](const StoreEntries::value_type& entry) { return entry.first == key; });
     if (!is_held || limit.Passed()) return absl::OkStatus();
-    version = view->version;
+    version = view.version;
   }
 }
 
@@ -46,12 +46,10 @@ absl::StatusOr<std::unique_ptr<Registration>> Registration::Make(std::shared_ptr
                                                                  std::string world,
                                                                  StoredMember member,
                                                                  absl::Duration lease) {
-  const absl::StatusOr<int64_t> number = store->Add(absl::StrCat(world, "/count"), 1);
-  if (!number.ok()) return number.status();
-  member.number = *number;
+  SLUICE_ASSIGN_OR_RETURN(member.number, store->Add(absl::StrCat(world, "/count"), 1));
   std::unique_ptr<Registration> registration(
       new Registration(std::move(store), std::move(world), std::move(member), lease));
-  if (absl::Status status = registration->Hold(kEndWait); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(registration->Hold(kEndWait));
   return registration;
 }
 
@@ -71,14 +69,13 @@ absl::Status Registration::Hold(absl::Duration wait) {
     bool is_free = absl::IsDeadlineExceeded(holder.status());
     // It may be the place of a process that was killed just now, and this one is its successor.
     if (!is_own && !is_free && !limit.Passed()) {
-      if (absl::Status status = AwaitFree(*store_, key, limit); !status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(AwaitFree(*store_, key, limit));
       is_free = true;
     }
     if (tries == kHoldTries || (!is_own && !is_free)) return Taken(holder, member_);
     // Its own hold of before, over a connection whose end the store has not noticed yet.
     if (is_own) {
-      absl::Status status = store_->CompareSet(key, text, "").status();
-      if (!status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(store_->CompareSet(key, text, "").status());
     }
   }
 }

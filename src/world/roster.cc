@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "tensor/error_text.h"
 #include "world/store/store_check.h"
 
 namespace sluice {
@@ -37,12 +37,12 @@ Roster::Roster(std::shared_ptr<Store> store, std::string world,
     : store_(std::move(store)), world_(std::move(world)), registration_(std::move(registration)) {}
 
 absl::Status Roster::Look(absl::Duration wait) {
-  if (absl::Status status = registration_->Keep(); !status.ok()) return status;
-  const absl::StatusOr<StoreView> view =
-      store_->Watch(MembersPrefix(world_), wait > absl::ZeroDuration() ? version_ : 0, wait);
-  if (!view.ok()) return view.status();
-  version_ = view->version;
-  attendance_ = TakeAttendance(own(), view->entries);
+  SLUICE_RETURN_IF_ERROR(registration_->Keep());
+  SLUICE_ASSIGN_OR_RETURN(
+      const StoreView view,
+      store_->Watch(MembersPrefix(world_), wait > absl::ZeroDuration() ? version_ : 0, wait));
+  version_ = view.version;
+  attendance_ = TakeAttendance(own(), view.entries);
   if (attendance_.conflict.ok()) NoteLosses();
   return attendance_.conflict;
 }
@@ -75,8 +75,8 @@ void Roster::Pause(const Deadline& limit) const {
 absl::Status Roster::WaitForAll(const Deadline& limit) {
   absl::Duration wait = absl::ZeroDuration();
   while (true) {
-    if (absl::Status status = Look(wait); !status.ok()) return status;
-    if (absl::Status status = TellLosses(); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(Look(wait));
+    SLUICE_RETURN_IF_ERROR(TellLosses());
     if (attendance_.complete()) return absl::OkStatus();
     if (limit.Passed()) {
       return absl::DeadlineExceededError(

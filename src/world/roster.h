@@ -6,11 +6,9 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "sluice/store.h"

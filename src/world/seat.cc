@@ -2,7 +2,6 @@
 #include "world/seat.h"
 
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -118,9 +117,7 @@ absl::StatusOr<std::shared_ptr<Store>> Connect(const std::string& address, const
 // As the options say. Waits for a store that does not listen yet, up to their limit.
 absl::StatusOr<StoreDoor> OpenStoreDoor(const WorldOptions& options) {
   StoreDoor door;
-  absl::StatusOr<std::string> token = TokenOf(options);
-  if (!token.ok()) return token.status();
-  door.token = *std::move(token);
+  SLUICE_ASSIGN_OR_RETURN(door.token, TokenOf(options));
   if (options.own_store != nullptr) {
     if (options.store.empty() && !options.serve.value_or(false)) {
       door.store = options.own_store;
@@ -132,31 +129,27 @@ absl::StatusOr<StoreDoor> OpenStoreDoor(const WorldOptions& options) {
         "there are a store of the caller's and an address of a store; one of them is enough");
   }
   const Deadline limit(options.store_timeout);
-  const absl::StatusOr<StoreAddress> at = ParseStoreAddress(options.store);
-  if (!at.ok()) return at.status();
-  const bool may_serve = options.serve.value_or(IsFirstMember(options) && IsOwnHost(at->host));
+  SLUICE_ASSIGN_OR_RETURN(const StoreAddress at, ParseStoreAddress(options.store));
+  const bool may_serve = options.serve.value_or(IsFirstMember(options) && IsOwnHost(at.host));
   if (may_serve) {
     absl::StatusOr<std::unique_ptr<StoreServer>> server =
-        options.serve.has_value() ? ServeInTime(*at, door.token, options, limit)
-                                  : Serve(*at, door.token, options);
+        options.serve.has_value() ? ServeInTime(at, door.token, options, limit)
+                                  : Serve(at, door.token, options);
     const bool may_be_elsewhere =
         !options.serve.has_value() &&
         (absl::IsUnavailable(server.status()) || absl::IsAlreadyExists(server.status()));
     if (server.ok()) {
       door.server = *std::move(server);
     } else if (!may_be_elsewhere) {
-      return MakeError(server.status().code(), "cannot serve the store at ", options.store, ": ",
-                       server.status());
+      return Annotate(server.status(), "cannot serve the store at ", options.store);
     }
   }
   door.address = options.store;
   // Not every network lets a host reach itself by the address that others use.
   const std::string reached = door.server != nullptr ? door.server->address() : options.store;
-  absl::StatusOr<std::shared_ptr<Store>> store = Connect(reached, door.token, limit);
-  if (!store.ok()) return store.status();
-  door.store = *std::move(store);
+  SLUICE_ASSIGN_OR_RETURN(door.store, Connect(reached, door.token, limit));
   const auto* const connected = dynamic_cast<const TokenStore*>(door.store.get());
-  door.own_host = door.server != nullptr ? OwnHostTowards(*at) : connected->own_host();
+  door.own_host = door.server != nullptr ? OwnHostTowards(at) : connected->own_host();
   return door;
 }
 
@@ -189,10 +182,9 @@ Seat::Seat(const std::string& name, StoreDoor opened, std::string key,
 absl::StatusOr<std::unique_ptr<Seat>> Seat::Take(WorldOptions options) {
   const Deadline limit(options.store_timeout);
   while (true) {
-    absl::StatusOr<StoreDoor> door = OpenStoreDoor(options);
-    if (!door.ok()) return door.status();
-    const std::shared_ptr<Store> store = door->store;
-    absl::StatusOr<std::unique_ptr<Seat>> seat = TakeAt(options, *std::move(door));
+    SLUICE_ASSIGN_OR_RETURN(StoreDoor door, OpenStoreDoor(options));
+    const std::shared_ptr<Store> store = door.store;
+    absl::StatusOr<std::unique_ptr<Seat>> seat = TakeAt(options, std::move(door));
     const bool may_try = options.own_store == nullptr && !limit.Passed();
     if (seat.ok() || !may_try || !IsStoreGone(*store)) return seat;
     options.store_timeout = std::max(limit.Left(), absl::Milliseconds(1));
@@ -203,23 +195,20 @@ absl::StatusOr<std::unique_ptr<Seat>> Seat::TakeAt(const WorldOptions& options, 
   // Before the others can see this member: they may all have come then.
   const absl::Status met = door.store->Get(MetKey(options.name), absl::ZeroDuration()).status();
   if (!met.ok() && !absl::IsDeadlineExceeded(met)) return met;
-  absl::StatusOr<StoredMember> own = OwnMember(options);
-  if (!own.ok()) return own.status();
-  absl::StatusOr<std::unique_ptr<Registration>> registration =
-      Registration::Make(door.store, options.name, *std::move(own), options.lease);
-  if (!registration.ok()) return registration.status();
-  const absl::StatusOr<std::string> random = RandomHex(kSecretBytes);
-  if (!random.ok()) return random.status();
-  const absl::StatusOr<std::string> secret =
-      door.store->CompareSet(absl::StrCat(options.name, "/secret"), "", *random);
-  if (!secret.ok()) return secret.status();
+  SLUICE_ASSIGN_OR_RETURN(StoredMember own, OwnMember(options));
+  SLUICE_ASSIGN_OR_RETURN(
+      std::unique_ptr<Registration> registration,
+      Registration::Make(door.store, options.name, std::move(own), options.lease));
+  SLUICE_ASSIGN_OR_RETURN(const std::string random, RandomHex(kSecretBytes));
+  SLUICE_ASSIGN_OR_RETURN(
+      const std::string secret,
+      door.store->CompareSet(absl::StrCat(options.name, "/secret"), "", random));
   // The store tells the secret in the clear: alone it is not enough to be a rank.
-  const absl::StatusOr<std::string> key = MakeStoreProof(door.token, "links", *secret);
-  if (!key.ok()) return key.status();
-  auto seat = std::make_unique<Seat>(options.name, std::move(door), *key, *std::move(registration),
-                                     met.ok());
+  SLUICE_ASSIGN_OR_RETURN(const std::string key, MakeStoreProof(door.token, "links", secret));
+  auto seat =
+      std::make_unique<Seat>(options.name, std::move(door), key, std::move(registration), met.ok());
   // Roles or sizes in conflict: an error, which gives the place back.
-  if (absl::Status status = seat->roster.Look(absl::ZeroDuration()); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(seat->roster.Look(absl::ZeroDuration()));
   return seat;
 }
 

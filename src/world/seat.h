@@ -9,7 +9,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "sluice/store.h"
 #include "sluice/world.h"
 #include "world/epochs.h"

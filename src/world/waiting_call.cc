@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 
@@ -24,9 +25,8 @@ absl::StatusOr<std::map<std::string, std::string>> WaitingCall::Others() {
     if (!lease.ok() && !absl::IsAlreadyExists(lease.status())) return lease.status();
     if (lease.ok()) lease_ = *std::move(lease);
   }
-  const absl::StatusOr<StoreEntries> entries = store_->List(prefix_);
-  if (!entries.ok()) return entries.status();
-  for (const auto& [key, meeting] : *entries) {
+  SLUICE_ASSIGN_OR_RETURN(const StoreEntries entries, store_->List(prefix_));
+  for (const auto& [key, meeting] : entries) {
     if (key != key_) others.emplace(absl::StripPrefix(key, prefix_), meeting);
   }
   return others;

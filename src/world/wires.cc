@@ -38,7 +38,7 @@ absl::StatusOr<Wires> ChooseWires(absl::Span<const Card> cards,
   const int bad = FirstOf(cards, [](const Card& card) { return !card.status.ok(); });
   if (bad >= 0) {
     const absl::Status& status = cards[static_cast<size_t>(bad)].status;
-    return MakeError(status.code(), "MakeFabric failed on ", Named(bad, members), ": ", status);
+    return Annotate(status, "MakeFabric failed on ", Named(bad, members));
   }
   const int tcp = FirstOf(cards, [](const Card& card) { return card.wires == "tcp"; });
   const int ucx = FirstOf(cards, [](const Card& card) { return card.wires == "ucx"; });

@@ -2,7 +2,6 @@
 #include "sluice/world.h"
 
 #include <cstdint>
-#include <map>
 #include <set>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "sluice/error.h"
+#include "tensor/error_text.h"
 #include "tensor/stable_hash.h"
 #include "transport/deadline.h"
 #include "world/epochs.h"
@@ -45,12 +45,12 @@ class JoinedWorld final : public World {
   }
 
   absl::StatusOr<std::vector<WorldMember>> members() override {
-    if (absl::Status status = roster().Look(absl::ZeroDuration()); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(roster().Look(absl::ZeroDuration()));
     return WhoHasCome(roster().attendance());
   }
 
   absl::StatusOr<std::vector<std::string>> missing() override {
-    if (absl::Status status = roster().Look(absl::ZeroDuration()); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(roster().Look(absl::ZeroDuration()));
     return roster().attendance().missing;
   }
 
@@ -104,7 +104,7 @@ class JoinedWorld final : public World {
   }
 
   absl::StatusOr<std::vector<WorldMember>> Joiners() override {
-    if (absl::Status status = roster().Look(absl::ZeroDuration()); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(roster().Look(absl::ZeroDuration()));
     std::set<std::string> known = {roster().own().id};
     for (const StoredMember& member : epoch_.members) known.insert(member.id);
     std::vector<WorldMember> joiners;
@@ -153,20 +153,19 @@ class JoinedWorld final : public World {
   }
 
   absl::StatusOr<std::unique_ptr<Fabric>> TryFabric(const Deadline& limit) {
-    if (absl::Status status = roster().WaitForAll(limit); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(roster().WaitForAll(limit));
     const std::vector<StoredMember> members = roster().attendance().present;
     const std::string list = ListName(members);
     const int rank = FabricRank(options_.role, options_.rank);
-    if (absl::Status status = NoteMet(rank); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(NoteMet(rank));
     Tries& tries = seat_->tries[list];
     while (true) {
       const std::string name = absl::StrCat(list, "-", tries.count);
       Meeting meeting(seat_->door.store, MeetingPrefix(options_.name, name), members, rank);
       // A call that has not come so far is none: the others have not heard of it.
-      const absl::StatusOr<bool> is_over = meeting.IsOver();
-      if (!is_over.ok()) return is_over.status();
+      SLUICE_ASSIGN_OR_RETURN(const bool is_over, meeting.IsOver());
       ++tries.count;
-      if (*is_over) {
+      if (is_over) {
         tries.Keep(meeting);
         continue;
       }
@@ -183,44 +182,42 @@ class JoinedWorld final : public World {
                                                    const Deadline& limit) {
     int unexplained = 0;
     while (true) {
-      absl::StatusOr<Epoch> epoch = epochs().Agree(options.at_least, limit);
-      if (!epoch.ok()) return epoch.status();
-      if (absl::Status status = NoteMet(epoch->rank); !status.ok()) return status;
-      const std::string name = EpochName(epoch->number);
-      Meeting meeting(seat_->door.store, MeetingPrefix(options_.name, name), epoch->members,
-                      epoch->rank);
-      const absl::StatusOr<bool> is_over = meeting.IsOver();
-      if (!is_over.ok()) return is_over.status();
-      epochs().Pass(*epoch);
-      if (*is_over) {
+      SLUICE_ASSIGN_OR_RETURN(Epoch epoch, epochs().Agree(options.at_least, limit));
+      SLUICE_RETURN_IF_ERROR(NoteMet(epoch.rank));
+      const std::string name = EpochName(epoch.number);
+      Meeting meeting(seat_->door.store, MeetingPrefix(options_.name, name), epoch.members,
+                      epoch.rank);
+      SLUICE_ASSIGN_OR_RETURN(const bool is_over, meeting.IsOver());
+      epochs().Pass(epoch);
+      if (is_over) {
         seat_->epoch_tries.Keep(meeting);
         continue;
       }
-      if (!epoch->is_whole && meeting.Fail(absl::UnavailableError("a member is gone"))) {
+      if (!epoch.is_whole && meeting.Fail(absl::UnavailableError("a member is gone"))) {
         seat_->epoch_tries.Keep(meeting);
         continue;
       }
       absl::StatusOr<std::unique_ptr<Fabric>> fabric =
           Make(&meeting, name, limit, &seat_->epoch_tries,
-               [&](NeedsStore needs_store) { return CheckEpoch(*epoch, needs_store); });
+               [&](NeedsStore needs_store) { return CheckEpoch(epoch, needs_store); });
       if (fabric.ok()) {
-        epochs().Begin(*epoch);
-        epoch_ = *std::move(epoch);
+        epochs().Begin(epoch);
+        epoch_ = std::move(epoch);
         return fabric;
       }
       // The others may have taken this member for lost, and gone on.
-      if (epochs().HasBegunAfter(epoch->number).value_or(false)) continue;
+      if (epochs().HasBegunAfter(epoch.number).value_or(false)) continue;
       // Without those that are gone it may work. The links may have noticed before the store.
-      bool all_are_there = roster().Check(epoch->members, NeedsStore::kYes).ok();
+      bool all_are_there = roster().Check(epoch.members, NeedsStore::kYes).ok();
       if (all_are_there && absl::IsUnavailable(fabric.status())) {
         static_cast<void>(roster().Look(Roster::kLook));
-        all_are_there = roster().Check(epoch->members, NeedsStore::kYes).ok();
+        all_are_there = roster().Check(epoch.members, NeedsStore::kYes).ok();
       }
       if (!all_are_there) continue;
       // A member that was stopped for longer than its lease is there again, and was lost meanwhile.
       if (!absl::IsUnavailable(fabric.status()) || ++unexplained == kUnexplainedMax) {
         ErrorFields fields = FieldsOf(fabric.status());
-        fields.epoch = epoch->number;
+        fields.epoch = epoch.number;
         return WithFields(fabric.status(), fields);
       }
     }
@@ -249,14 +246,12 @@ class JoinedWorld final : public World {
   // FailedPrecondition: a member of the meeting waits in another call for this one, as this one
   // waits for it.
   absl::Status CheckCalls(const Meeting& meeting, const std::string& name, WaitingCall* waiting) {
-    const absl::StatusOr<std::map<std::string, std::string>> others = waiting->Others();
-    if (!others.ok()) return others.status();
+    SLUICE_ASSIGN_OR_RETURN(const auto others, waiting->Others());
     for (const StoredMember& member : meeting.members()) {
-      const auto other = others->find(member.id);
-      if (other == others->end()) continue;
-      const absl::StatusOr<bool> is_awaited = IsAwaitedElsewhere(name, other->second);
-      if (!is_awaited.ok()) return is_awaited.status();
-      if (!*is_awaited) continue;
+      const auto other = others.find(member.id);
+      if (other == others.end()) continue;
+      SLUICE_ASSIGN_OR_RETURN(const bool is_awaited, IsAwaitedElsewhere(name, other->second));
+      if (!is_awaited) continue;
       const bool is_epoch = EpochNumber(name) > 0;
       absl::Status status = absl::FailedPreconditionError(absl::StrCat(
           member.Describe(), " waits in ", is_epoch ? "MakeFabric" : "NextEpoch", ", and ",
@@ -286,9 +281,8 @@ class JoinedWorld final : public World {
   absl::Status CheckEpoch(const Epoch& epoch, NeedsStore needs_store) {
     absl::Status status = roster().Check(epoch.members, needs_store);
     if (!status.ok() || needs_store == NeedsStore::kNo) return status;
-    const absl::StatusOr<bool> begun = epochs().HasBegunAfter(epoch.number);
-    if (!begun.ok()) return begun.status();
-    return *begun ? absl::AbortedError("the others have begun a later epoch") : absl::OkStatus();
+    SLUICE_ASSIGN_OR_RETURN(const bool begun, epochs().HasBegunAfter(epoch.number));
+    return begun ? absl::AbortedError("the others have begun a later epoch") : absl::OkStatus();
   }
 
   absl::StatusOr<std::unique_ptr<Fabric>> Make(Meeting* meeting, const std::string& name,
@@ -323,10 +317,9 @@ class JoinedWorld final : public World {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<World>> World::Join(const WorldOptions& options) {
-  if (absl::Status status = CheckWorldOptions(options); !status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<Seat>> seat = Seat::Take(options);
-  if (!seat.ok()) return seat.status();
-  return std::make_unique<JoinedWorld>(options, *std::move(seat));
+  SLUICE_RETURN_IF_ERROR(CheckWorldOptions(options));
+  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Seat> seat, Seat::Take(options));
+  return std::make_unique<JoinedWorld>(options, std::move(seat));
 }
 
 }  // namespace sluice

@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "tensor/error_text.h"
 #include "world/store/store_check.h"
 
 namespace sluice {
@@ -29,8 +30,8 @@ absl::Status CheckRoles(absl::Span<const RoleSize> roles) {
   std::set<absl::string_view> seen;
   int64_t members = 0;
   for (const RoleSize& each : roles) {
-    if (absl::Status status = CheckWorldName("a role", each.role); !status.ok()) return status;
-    if (absl::Status status = CheckSize(each.role, each.size); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckWorldName("a role", each.role));
+    SLUICE_RETURN_IF_ERROR(CheckSize(each.role, each.size));
     if (!seen.insert(each.role).second) {
       return BadOption(absl::StrCat("role \"", each.role, "\" is declared twice"));
     }
@@ -68,20 +69,20 @@ absl::Status CheckWorldName(absl::string_view what, absl::string_view name) {
 }
 
 absl::Status CheckWorldOptions(const WorldOptions& options) {
-  if (absl::Status status = CheckWorldName("the world", options.name); !status.ok()) return status;
-  if (absl::Status status = CheckWorldName("the role", options.role); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckWorldName("the world", options.name));
+  SLUICE_RETURN_IF_ERROR(CheckWorldName("the role", options.role));
   if (options.size < 1) {
     return BadOption(absl::StrCat("role \"", options.role, "\" has ", options.size,
                                   " members; 1 .. ", kWorldMembersMax));
   }
-  if (absl::Status status = CheckSize(options.role, options.size); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckSize(options.role, options.size));
   if (options.rank < 0 || options.rank >= options.size) {
     return BadOption(absl::StrCat("rank ", options.rank, " of role \"", options.role,
                                   "\" is not one of its ", options.size, ": 0 .. ",
                                   options.size - 1));
   }
-  if (absl::Status status = CheckOwnRole(options); !status.ok()) return status;
-  if (absl::Status status = CheckRoles(DeclaredRoles(options)); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckOwnRole(options));
+  SLUICE_RETURN_IF_ERROR(CheckRoles(DeclaredRoles(options)));
   if (options.wires != "auto" && options.wires != "ucx" && options.wires != "tcp") {
     return BadOption(absl::StrCat("wires are \"", options.wires,
                                   "\", but must be \"auto\", \"ucx\" or "
@@ -130,13 +131,13 @@ absl::StatusOr<std::vector<RoleSize>> ParseRoles(absl::string_view text) {
     }
     roles.push_back(std::move(role));
   }
-  if (absl::Status status = CheckRoles(roles); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckRoles(roles));
   return roles;
 }
 
 absl::StatusOr<std::string> TokenOf(const WorldOptions& options) {
   if (!options.token_file.empty()) return ReadTokenFile(options.token_file);
-  if (absl::Status status = CheckStoreToken(options.token); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckStoreToken(options.token));
   return options.token;
 }
 

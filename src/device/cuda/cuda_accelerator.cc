@@ -34,9 +34,7 @@ class CudaAccelerator final : public Accelerator {
   int32_t ordinal() const override { return options_.ordinal; }
 
   absl::StatusOr<std::unique_ptr<Device>> OpenDevice() override {
-    absl::StatusOr<std::unique_ptr<CudaDevice>> device = CudaDevice::Create(options_);
-    if (!device.ok()) return device.status();
-    return *std::move(device);
+    return CudaDevice::Create(options_);
   }
   absl::Status CheckMemory(const void* data, DeviceKind kind) const override;
   absl::Status CheckStream(StreamHandle stream) const override;
@@ -180,8 +178,7 @@ absl::StatusOr<int> CountDevices() {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Accelerator>> MakeCudaAccelerator(const CudaOptions& options) {
-  const absl::StatusOr<int> devices = CountDevices();
-  if (!devices.ok()) return devices.status();
+  SLUICE_ASSIGN_OR_RETURN(const int devices, CountDevices());
   CudaDeviceOptions device;
   device.record_spans = options.record_spans;
   if (options.ordinal) {
@@ -189,10 +186,10 @@ absl::StatusOr<std::shared_ptr<Accelerator>> MakeCudaAccelerator(const CudaOptio
   } else {
     SLUICE_CUDA_RETURN_IF_ERROR(cudaGetDevice, (&device.ordinal));
   }
-  if (device.ordinal < 0 || device.ordinal >= *devices) {
+  if (device.ordinal < 0 || device.ordinal >= devices) {
     return absl::InvalidArgumentError(absl::StrCat("there is no cuda:", device.ordinal,
-                                                   " here: this process sees ", *devices,
-                                                   *devices == 1 ? " device" : " devices"));
+                                                   " here: this process sees ", devices,
+                                                   devices == 1 ? " device" : " devices"));
   }
   cudaDeviceProp properties;
   SLUICE_CUDA_RETURN_IF_ERROR(cudaGetDeviceProperties, (&properties, device.ordinal));

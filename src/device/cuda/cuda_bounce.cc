@@ -3,11 +3,9 @@
 
 #include <cuda_runtime_api.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
@@ -18,6 +16,7 @@
 #include "device/strided_copy.h"
 #include "sluice/tensor.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 #include "tensor/stretch.h"
 
 namespace sluice {
@@ -84,15 +83,12 @@ absl::StatusOr<std::unique_ptr<BounceRing>> BounceRing::Create(int ordinal, int6
   if (ring->slot_bytes_ == 0) {
     return absl::InvalidArgumentError("too little pinned memory to copy through");
   }
-  absl::StatusOr<DeviceMemory> memory = AllocatePinned(
-      ordinal, static_cast<size_t>(ring->slot_bytes_) * kSlots, "pinned memory to copy through");
-  if (!memory.ok()) return memory.status();
-  ring->memory_ = *std::move(memory);
+  SLUICE_ASSIGN_OR_RETURN(ring->memory_,
+                          AllocatePinned(ordinal, static_cast<size_t>(ring->slot_bytes_) * kSlots,
+                                         "pinned memory to copy through"));
   std::byte* data = ring->memory_.data();
   for (Slot& slot : ring->slots_) {
-    absl::StatusOr<UniqueCudaEvent> event = UniqueCudaEvent::Create();
-    if (!event.ok()) return event.status();
-    slot.passed = *std::move(event);
+    SLUICE_ASSIGN_OR_RETURN(slot.passed, UniqueCudaEvent::Create());
     slot.data = data;
     data += ring->slot_bytes_;
   }
@@ -103,9 +99,8 @@ absl::StatusOr<BounceRing::Slot*> BounceRing::Free() {
   if (awaited_ == kSlots) return nullptr;
   Slot& slot = slots_[next_];
   if (slot.busy) {
-    const absl::StatusOr<bool> passed = slot.passed.Passed();
-    if (!passed.ok()) return passed.status();
-    if (!*passed) return nullptr;
+    SLUICE_ASSIGN_OR_RETURN(const bool passed, slot.passed.Passed());
+    if (!passed) return nullptr;
     slot.busy = false;
   }
   return &slot;
@@ -126,9 +121,8 @@ absl::Status BounceRing::Awaited(cudaStream_t stream) {
 absl::StatusOr<BounceRing::Slot*> BounceRing::Arrived() {
   if (awaited_ == 0) return nullptr;
   Slot& slot = slots_[(next_ + kSlots - awaited_) % kSlots];
-  const absl::StatusOr<bool> passed = slot.passed.Passed();
-  if (!passed.ok()) return passed.status();
-  if (!*passed) return nullptr;
+  SLUICE_ASSIGN_OR_RETURN(const bool passed, slot.passed.Passed());
+  if (!passed) return nullptr;
   slot.busy = false;
   return &slot;
 }

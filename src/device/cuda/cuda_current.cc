@@ -2,29 +2,27 @@
 #include "device/cuda/cuda_current.h"
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "device/cuda/cuda_driver.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 
 absl::Status CurrentCudaDevice::Enter(int ordinal) {
-  const absl::StatusOr<const CudaDriver*> driver = CudaDriver::Get();
-  if (!driver.ok()) return driver.status();
+  SLUICE_ASSIGN_OR_RETURN(const CudaDriver* const driver, CudaDriver::Get());
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-  if (const int result = (*driver)->thread_exchange_capture_mode(&mode); result != 0) {
+  if (const int result = driver->thread_exchange_capture_mode(&mode); result != 0) {
     return CudaDriverStatus(result, "cuThreadExchangeStreamCaptureMode");
   }
-  driver_ = *driver;
+  driver_ = driver;
   mode_before_ = mode;
-  const absl::StatusOr<void*> context = driver_->PrimaryContext(ordinal);
-  if (!context.ok()) return context.status();
+  SLUICE_ASSIGN_OR_RETURN(void* const context, driver_->PrimaryContext(ordinal));
   void* before = nullptr;
   if (const int result = driver_->context_get_current(&before); result != 0) {
     return CudaDriverStatus(result, "cuCtxGetCurrent");
   }
-  if (before == *context) return absl::OkStatus();
-  if (const int result = driver_->context_push(*context); result != 0) {
+  if (before == context) return absl::OkStatus();
+  if (const int result = driver_->context_push(context); result != 0) {
     return CudaDriverStatus(result, "cuCtxPushCurrent", absl::StrCat("cuda:", ordinal));
   }
   pushed_ = true;

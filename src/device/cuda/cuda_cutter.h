@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "absl/types/span.h"
 #include "device/copy_region.h"
 #include "device/cuda/cuda_pieces.h"
 #include "device/normalization.h"

@@ -17,7 +17,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
-#include "device/cuda/cuda_batch.h"
 #include "device/cuda/cuda_current.h"
 #include "device/cuda/cuda_event.h"
 #include "device/cuda/cuda_given_up.h"
@@ -25,6 +24,8 @@
 #include "device/cuda/cuda_load.h"
 #include "device/cuda/cuda_memory.h"
 #include "device/device.h"
+#include "device/owned_batch.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -100,9 +101,9 @@ CudaDeviceImpl::~CudaDeviceImpl() {
 }
 
 absl::Status CudaDeviceImpl::Prepare() {
-  if (absl::Status status = LoadCudaKernels(ordinal()); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(LoadCudaKernels(ordinal()));
   for (Record& record : records_) {
-    if (absl::Status status = record.end.Prepare(); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(record.end.Prepare());
   }
   return absl::OkStatus();
 }
@@ -192,7 +193,7 @@ absl::StatusOr<bool> CudaDeviceImpl::IssueOne(Record* record) {
     record->state = State::kComplete;
     return true;
   }
-  if (absl::Status status = lanes_->RecordEnd(batch, &record->end); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(lanes_->RecordEnd(batch, &record->end));
   record->state = State::kOnStream;
   return true;
 }
@@ -206,9 +207,8 @@ absl::Status CudaDeviceImpl::LookForComplete() {
     const bool of_nothing = record->batch.empty() && CudaLanes::KeepsOrder(record->batch);
     bool& lane_waits = waits[static_cast<size_t>(CudaLanes::LaneOf(record->batch))];
     if (of_nothing ? waits[0] || waits[1] : lane_waits) continue;
-    const absl::StatusOr<bool> passed = record->end.Passed();
-    if (!passed.ok()) return passed.status();
-    if (*passed) {
+    SLUICE_ASSIGN_OR_RETURN(const bool passed, record->end.Passed());
+    if (passed) {
       record->state = State::kComplete;
     } else if (of_nothing) {
       return absl::OkStatus();
@@ -259,11 +259,11 @@ absl::StatusOr<std::unique_ptr<CudaDevice>> CudaDevice::Create(const CudaDeviceO
   const CurrentCudaDevice current(options.ordinal);
   if (!current.status().ok()) return current.status();
   FreeGivenUp(options.ordinal);
-  absl::StatusOr<std::unique_ptr<CudaLanes>> lanes =
-      CudaLanes::Create(options.ordinal, options.bounce_bytes, options.record_spans);
-  if (!lanes.ok()) return lanes.status();
-  auto device = std::make_unique<CudaDeviceImpl>(options, *std::move(lanes));
-  if (absl::Status status = device->Prepare(); !status.ok()) return status;
+  SLUICE_ASSIGN_OR_RETURN(
+      std::unique_ptr<CudaLanes> lanes,
+      CudaLanes::Create(options.ordinal, options.bounce_bytes, options.record_spans));
+  auto device = std::make_unique<CudaDeviceImpl>(options, std::move(lanes));
+  SLUICE_RETURN_IF_ERROR(device->Prepare());
   return device;
 }
 

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <memory>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "device/cuda/cuda_kernels.h"
 #include "device/device.h"

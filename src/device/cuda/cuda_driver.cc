@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "device/cuda/cuda_error.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -72,7 +73,7 @@ absl::StatusOr<const CudaDriver*> CudaDriver::Get() {
   const std::lock_guard lock(found.mutex);
   if (found.has_driver) return &found.driver;
   // A failure is not for ever.
-  if (absl::Status status = FindAll(&found.driver); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(FindAll(&found.driver));
   found.has_driver = true;
   return &found.driver;
 }
@@ -91,9 +92,8 @@ absl::StatusOr<void*> CudaDriver::PrimaryContext(int ordinal) const {
   absl::Status status = CudaDriverStatus(device_get(&device, ordinal), "cuDeviceGet", of);
   if (!status.ok()) return status;
   void* context = nullptr;
-  status =
-      CudaDriverStatus(primary_context_retain(&context, device), "cuDevicePrimaryCtxRetain", of);
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(
+      CudaDriverStatus(primary_context_retain(&context, device), "cuDevicePrimaryCtxRetain", of));
   known = context;
   return context;
 }

@@ -13,6 +13,7 @@
 #include "device/device.h"
 #include "sluice/accelerator.h"
 #include "sluice/cuda.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -87,16 +88,14 @@ absl::StatusOr<bool> UniqueCudaEvent::Passed() const {
 absl::StatusOr<std::unique_ptr<Fence>> MakeCudaFence(int ordinal) {
   const CurrentCudaDevice current(ordinal);
   if (!current.status().ok()) return current.status();
-  absl::StatusOr<UniqueCudaEvent> event = UniqueCudaEvent::Create();
-  if (!event.ok()) return event.status();
-  return std::make_unique<CudaFence>(ordinal, *std::move(event));
+  SLUICE_ASSIGN_OR_RETURN(UniqueCudaEvent event, UniqueCudaEvent::Create());
+  return std::make_unique<CudaFence>(ordinal, std::move(event));
 }
 
 absl::StatusOr<CudaMark> CudaMark::Make(int ordinal, StreamHandle stream) {
-  absl::StatusOr<std::unique_ptr<Fence>> fence = MakeCudaFence(ordinal);
-  if (!fence.ok()) return fence.status();
-  if (absl::Status status = (*fence)->Record(stream); !status.ok()) return status;
-  return CudaMark(*std::move(fence));
+  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Fence> fence, MakeCudaFence(ordinal));
+  SLUICE_RETURN_IF_ERROR(fence->Record(stream));
+  return CudaMark(std::move(fence));
 }
 
 absl::Status CudaMark::HoldBack(StreamHandle stream) const { return fence_->HoldBack(stream); }

@@ -14,7 +14,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "device/cuda/cuda_batch.h"
 #include "device/cuda/cuda_bounce.h"
 #include "device/cuda/cuda_cutter.h"
 #include "device/cuda/cuda_error.h"
@@ -24,10 +23,12 @@
 #include "device/cuda/cuda_pixel_cutter.h"
 #include "device/device.h"
 #include "device/normalization.h"
+#include "device/owned_batch.h"
 #include "device/reduction.h"
 #include "device/strided_copy.h"
 #include "sluice/accelerator.h"
 #include "sluice/tensor.h"
+#include "tensor/error_text.h"
 #include "tensor/stretch.h"
 
 namespace sluice {
@@ -60,15 +61,9 @@ bool HasPixels(const Normalization& normalization) { return normalization.pixels
 absl::StatusOr<std::unique_ptr<CudaIssuer>> CudaIssuer::Create(int ordinal, cudaStream_t stream,
                                                                int64_t bounce_bytes) {
   auto issuer = absl::WrapUnique(new CudaIssuer(stream));
-  absl::StatusOr<std::unique_ptr<CudaLauncher>> launcher = CudaLauncher::Create(ordinal, stream);
-  if (!launcher.ok()) return launcher.status();
-  issuer->launcher_ = *std::move(launcher);
-  absl::StatusOr<std::unique_ptr<BounceRing>> ring = BounceRing::Create(ordinal, bounce_bytes);
-  if (!ring.ok()) return ring.status();
-  issuer->ring_ = *std::move(ring);
-  absl::StatusOr<UniqueCudaEvent> event = UniqueCudaEvent::Create();
-  if (!event.ok()) return event.status();
-  issuer->host_may_begin_ = *std::move(event);
+  SLUICE_ASSIGN_OR_RETURN(issuer->launcher_, CudaLauncher::Create(ordinal, stream));
+  SLUICE_ASSIGN_OR_RETURN(issuer->ring_, BounceRing::Create(ordinal, bounce_bytes));
+  SLUICE_ASSIGN_OR_RETURN(issuer->host_may_begin_, UniqueCudaEvent::Create());
   return issuer;
 }
 
@@ -116,7 +111,7 @@ absl::StatusOr<bool> CudaIssuer::Continue() {
   while (true) {
     if (item_ < ItemCount()) {
       if (!item_begun_) {
-        if (absl::Status status = BeginItem(); !status.ok()) return status;
+        SLUICE_RETURN_IF_ERROR(BeginItem());
       }
       absl::StatusOr<bool> done = ContinueItem();
       if (!done.ok() || !*done) return done;
@@ -124,7 +119,7 @@ absl::StatusOr<bool> CudaIssuer::Continue() {
       ++item_;
       continue;
     }
-    if (absl::Status status = launcher_->Flush(); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(launcher_->Flush());
     if (phase_ == Phase::kNormalizations) return true;
     phase_ = phase_ == Phase::kCopies ? Phase::kReductions : Phase::kNormalizations;
     item_ = 0;
@@ -188,32 +183,30 @@ absl::StatusOr<bool> CudaIssuer::ContinueItem() {
 
 absl::StatusOr<bool> CudaIssuer::ContinueBounce() {
   while (true) {
-    if (absl::Status status = TakeArrived(); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(TakeArrived());
     if (on_gpu_) {
       absl::StatusOr<bool> added = ContinueOnGpu();
       if (!added.ok() || !*added) return added;
-      if (absl::Status status = launcher_->Flush(); !status.ok()) return status;
-      absl::Status status =
-          route_ == Route::kHostThenGpu ? ring_->Sent(stream_) : ring_->Awaited(stream_);
-      if (!status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(launcher_->Flush());
+      SLUICE_RETURN_IF_ERROR(route_ == Route::kHostThenGpu ? ring_->Sent(stream_)
+                                                           : ring_->Awaited(stream_));
     }
     if (next_element_ == end_element_) return !ring_->awaits();
     if (route_ == Route::kHostThenGpu) {
       absl::StatusOr<bool> may = HostMayBegin(false);
       if (!may.ok() || !*may) return may;
     }
-    const absl::StatusOr<BounceRing::Slot*> slot = ring_->Free();
-    if (!slot.ok()) return slot.status();
-    if (*slot == nullptr) return false;
+    SLUICE_ASSIGN_OR_RETURN(BounceRing::Slot* const slot, ring_->Free());
+    if (slot == nullptr) return false;
     const int64_t begin = next_element_;
     const int64_t fit = ring_->slot_bytes() / bounced_.slot_element_bytes();
     next_element_ = std::min(end_element_, begin + fit);
-    (*slot)->begin = begin;
-    (*slot)->end = next_element_;
-    const Work first = FirstHalf((*slot)->data, begin, next_element_);
+    slot->begin = begin;
+    slot->end = next_element_;
+    const Work first = FirstHalf(slot->data, begin, next_element_);
     if (route_ == Route::kHostThenGpu) {
       DoOnHost(first);
-      BeginOnGpu(SecondHalf((*slot)->data, begin, next_element_));
+      BeginOnGpu(SecondHalf(slot->data, begin, next_element_));
     } else {
       BeginOnGpu(first);
     }
@@ -223,10 +216,9 @@ absl::StatusOr<bool> CudaIssuer::ContinueBounce() {
 // The host's half of what has come from the GPU.
 absl::Status CudaIssuer::TakeArrived() {
   while (true) {
-    const absl::StatusOr<BounceRing::Slot*> slot = ring_->Arrived();
-    if (!slot.ok()) return slot.status();
-    if (*slot == nullptr) return absl::OkStatus();
-    DoOnHost(SecondHalf((*slot)->data, (*slot)->begin, (*slot)->end));
+    SLUICE_ASSIGN_OR_RETURN(BounceRing::Slot* const slot, ring_->Arrived());
+    if (slot == nullptr) return absl::OkStatus();
+    DoOnHost(SecondHalf(slot->data, slot->begin, slot->end));
     ring_->Taken();
   }
 }
@@ -274,8 +266,8 @@ CudaIssuer::Work CudaIssuer::SecondHalf(std::byte* slot, int64_t begin, int64_t 
 absl::StatusOr<bool> CudaIssuer::HostMayBegin(bool touches_pinned) {
   if (stream_is_idle_ || (!touches_pinned && !host_held_back_)) return true;
   if (!waits_for_stream_) {
-    if (absl::Status status = launcher_->Flush(); !status.ok()) return status;
-    if (absl::Status status = host_may_begin_.Record(stream_); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(launcher_->Flush());
+    SLUICE_RETURN_IF_ERROR(host_may_begin_.Record(stream_));
     waits_for_stream_ = true;
   }
   absl::StatusOr<bool> passed = host_may_begin_.Passed();

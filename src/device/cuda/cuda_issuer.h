@@ -13,7 +13,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "device/cuda/cuda_batch.h"
 #include "device/cuda/cuda_bounce.h"
 #include "device/cuda/cuda_cutter.h"
 #include "device/cuda/cuda_event.h"
@@ -21,6 +20,7 @@
 #include "device/cuda/cuda_pieces.h"
 #include "device/cuda/cuda_pixel_cutter.h"
 #include "device/normalization.h"
+#include "device/owned_batch.h"
 #include "device/reduction.h"
 #include "device/strided_copy.h"
 #include "sluice/tensor.h"

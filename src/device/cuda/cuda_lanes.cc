@@ -12,30 +12,27 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "device/cuda/cuda_batch.h"
 #include "device/cuda/cuda_error.h"
 #include "device/cuda/cuda_event.h"
 #include "device/cuda/cuda_issuer.h"
 #include "device/cuda/cuda_spans.h"
 #include "device/cuda/cuda_stream.h"
 #include "device/device.h"
+#include "device/owned_batch.h"
 #include "sluice/accelerator.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 
 absl::Status CudaBatchEnd::Prepare() {
-  absl::StatusOr<UniqueCudaEvent> made = UniqueCudaEvent::Create();
-  if (!made.ok()) return made.status();
-  events_[0] = *std::move(made);
+  SLUICE_ASSIGN_OR_RETURN(events_[0], UniqueCudaEvent::Create());
   return absl::OkStatus();
 }
 
 absl::Status CudaBatchEnd::Record(cudaStream_t stream) {
   UniqueCudaEvent& event = events_[count_];
   if (event.get() == nullptr) {
-    absl::StatusOr<UniqueCudaEvent> made = UniqueCudaEvent::Create();
-    if (!made.ok()) return made.status();
-    event = *std::move(made);
+    SLUICE_ASSIGN_OR_RETURN(event, UniqueCudaEvent::Create());
   }
   ++count_;
   return event.Record(stream);
@@ -53,43 +50,32 @@ absl::StatusOr<std::unique_ptr<CudaLanes>> CudaLanes::Create(int ordinal, int64_
                                                              bool record_spans) {
   auto lanes = std::make_unique<CudaLanes>();
   // A transport's kernels may stay until other ranks come: copies go before them.
-  absl::StatusOr<std::unique_ptr<CudaStream>> transport =
-      CudaStream::Create(CudaStream::Urgency::kUsual);
-  if (!transport.ok()) return transport.status();
-  lanes->transport_ = *std::move(transport);
+  SLUICE_ASSIGN_OR_RETURN(lanes->transport_, CudaStream::Create(CudaStream::Urgency::kUsual));
   for (Lane* const lane : {&lanes->fill_, &lanes->drain_}) {
-    absl::Status status = PrepareLane(ordinal, bounce_bytes / 2, record_spans, lane);
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(PrepareLane(ordinal, bounce_bytes / 2, record_spans, lane));
   }
   return lanes;
 }
 
 absl::Status CudaLanes::PrepareLane(int ordinal, int64_t bounce_bytes, bool record_spans,
                                     Lane* lane) {
-  absl::StatusOr<std::unique_ptr<CudaStream>> stream =
-      CudaStream::Create(CudaStream::Urgency::kUrgent);
-  if (!stream.ok()) return stream.status();
-  lane->stream = *std::move(stream);
-  absl::StatusOr<std::unique_ptr<CudaIssuer>> issuer =
-      CudaIssuer::Create(ordinal, lane->stream->get(), bounce_bytes);
-  if (!issuer.ok()) return issuer.status();
-  lane->issuer = *std::move(issuer);
+  SLUICE_ASSIGN_OR_RETURN(lane->stream, CudaStream::Create(CudaStream::Urgency::kUrgent));
+  SLUICE_ASSIGN_OR_RETURN(lane->issuer,
+                          CudaIssuer::Create(ordinal, lane->stream->get(), bounce_bytes));
   if (!record_spans) return absl::OkStatus();
-  absl::StatusOr<std::unique_ptr<CudaSpans>> spans = CudaSpans::Create(lane->stream->get());
-  if (!spans.ok()) return spans.status();
-  lane->spans = *std::move(spans);
+  SLUICE_ASSIGN_OR_RETURN(lane->spans, CudaSpans::Create(lane->stream->get()));
   return absl::OkStatus();
 }
 
 absl::StatusOr<bool> CudaLanes::Issue(const OwnedBatch& batch) {
   Lane& lane = At(LaneOf(batch));
   if (!std::exchange(lane.begun, true)) {
-    if (absl::Status status = Begin(batch, &lane); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(Begin(batch, &lane));
   }
   absl::StatusOr<bool> issued = lane.issuer->Continue();
   if (!issued.ok() || !*issued) return issued;
   lane.begun = false;
-  if (absl::Status status = End(batch, &lane); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(End(batch, &lane));
   return true;
 }
 
@@ -98,8 +84,7 @@ absl::Status CudaLanes::Begin(const OwnedBatch& batch, Lane* lane) {
   if (batch.after() != nullptr) {
     // The transport's stream is put behind the fill stream before it gets anything.
     for (Lane* const held : {&fill_, &drain_}) {
-      status = held->issuer->ComeAfter(batch.after());
-      if (!status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(held->issuer->ComeAfter(batch.after()));
     }
     fill_is_ahead_of_transport_ = true;
   }
@@ -129,7 +114,7 @@ absl::Status CudaLanes::End(const OwnedBatch& batch, Lane* lane) {
     }
   }
   if (lane->spans != nullptr) {
-    if (absl::Status status = lane->spans->End(); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(lane->spans->End());
   }
   if (batch.then() == nullptr) return absl::OkStatus();
   // It marks the end of everything.
@@ -147,7 +132,7 @@ absl::Status CudaLanes::RecordEnd(const OwnedBatch& batch, CudaBatchEnd* end) {
   end->Clear();
   if (!batch.empty() || !KeepsOrder(batch)) return end->Record(At(LaneOf(batch)).stream->get());
   for (const cudaStream_t stream : {fill_stream(), transport_stream(), drain_stream()}) {
-    if (absl::Status status = end->Record(stream); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(end->Record(stream));
   }
   return absl::OkStatus();
 }
@@ -160,18 +145,15 @@ absl::StatusOr<uint64_t> CudaLanes::HoldBackTransport() {
       end = std::move(spare_.back());
       spare_.pop_back();
     } else {
-      absl::StatusOr<UniqueCudaEvent> made = UniqueCudaEvent::Create();
-      if (!made.ok()) return made.status();
-      end = *std::move(made);
+      SLUICE_ASSIGN_OR_RETURN(end, UniqueCudaEvent::Create());
     }
-    if (absl::Status status = end.Record(transport_stream()); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(end.Record(transport_stream()));
     transport_ends_.push_back(std::move(end));
   }
   ++transport_begun_;
   DropEnds();
   if (std::exchange(fill_is_ahead_of_transport_, false)) {
-    absl::Status status = transport_->ComeAfter(fill_.stream.get());
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(transport_->ComeAfter(fill_.stream.get()));
   }
   return transport_begun_;
 }
@@ -204,7 +186,7 @@ absl::Status CudaLanes::TakeSpans(std::vector<DeviceSpan>* spans) {
   for (Lane* const lane : {&fill_, &drain_}) {
     if (lane->spans == nullptr) continue;
     const size_t first = spans->size();
-    if (absl::Status status = lane->spans->Take(spans); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(lane->spans->Take(spans));
     for (size_t i = first; i < spans->size(); ++i) (*spans)[i].row = lane == &fill_ ? 0 : 1;
   }
   return absl::OkStatus();

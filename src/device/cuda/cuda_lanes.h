@@ -21,12 +21,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "device/cuda/cuda_batch.h"
 #include "device/cuda/cuda_event.h"
 #include "device/cuda/cuda_issuer.h"
 #include "device/cuda/cuda_spans.h"
 #include "device/cuda/cuda_stream.h"
 #include "device/device.h"
+#include "device/owned_batch.h"
 
 namespace sluice {
 

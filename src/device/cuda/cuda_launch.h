@@ -6,7 +6,6 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 
 #include "device/cuda/cuda_kernels.h"

@@ -19,6 +19,7 @@
 #include "device/cuda/cuda_kernels.h"
 #include "device/cuda/cuda_pieces.h"
 #include "sluice/tensor.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 
@@ -51,9 +52,7 @@ absl::StatusOr<std::unique_ptr<CudaLauncher>> CudaLauncher::Create(int ordinal,
                               (&launch.multiprocessors, cudaDevAttrMultiProcessorCount, ordinal));
   auto launcher = absl::WrapUnique(new CudaLauncher(launch));
   for (Launch& one : launcher->launches_) {
-    absl::StatusOr<UniqueCudaEvent> event = UniqueCudaEvent::Create();
-    if (!event.ok()) return event.status();
-    one.passed = *std::move(event);
+    SLUICE_ASSIGN_OR_RETURN(one.passed, UniqueCudaEvent::Create());
   }
   return launcher;
 }
@@ -77,7 +76,7 @@ absl::StatusOr<bool> CudaLauncher::Add(const CudaReduction& piece) {
   changed.Add(piece.dst, static_cast<uintptr_t>(piece.units * elements * bytes));
   if (count_ > 0 && kind_ == Kind::kReduction &&
       (changed.Meets(changed_) || changed.Meets(read_) || read.Meets(changed_))) {
-    if (absl::Status status = Flush(); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(Flush());
   }
   absl::StatusOr<bool> added = AddAs(Kind::kReduction, &reductions_, piece);
   if (!added.ok() || !*added) return added;
@@ -99,7 +98,7 @@ template <class Piece>
 absl::StatusOr<bool> CudaLauncher::AddAs(Kind kind, std::vector<Piece>* pieces,
                                          const Piece& piece) {
   if (count_ > 0 && (kind != kind_ || count_ == LaunchRoom<Piece>::kMany)) {
-    if (absl::Status status = Flush(); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(Flush());
   }
   Launch& next = launches_[next_];
   if (next.under_way) {

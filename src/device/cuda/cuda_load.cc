@@ -48,10 +48,9 @@ absl::Status LoadCudaKernels(int ordinal) {
     if (error == cudaSuccess) continue;
     absl::Status status = CudaStatus(error, "cudaFuncGetAttributes");
     if (!IsOfMissingCode(error)) return status;
-    const absl::StatusOr<std::string> device = Describe(ordinal);
-    if (!device.ok()) return device.status();
+    SLUICE_ASSIGN_OR_RETURN(const std::string device, Describe(ordinal));
     return MakeError(absl::StatusCode::kFailedPrecondition, "the GPU code was built for ",
-                     SLUICE_CUDA_CODE, ", and ", *device, ": ", status);
+                     SLUICE_CUDA_CODE, ", and ", device, ": ", status);
   }
   return absl::OkStatus();
 }

@@ -4,7 +4,6 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "device/cuda/cuda_device.h"
 #include "device/device.h"

@@ -2,7 +2,6 @@
 #ifndef SLUICE_SRC_DEVICE_CUDA_CUDA_REDUCE_H_
 #define SLUICE_SRC_DEVICE_CUDA_CUDA_REDUCE_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 

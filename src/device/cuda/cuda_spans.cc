@@ -4,7 +4,6 @@
 #include <cuda_runtime_api.h>
 
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -16,6 +15,7 @@
 #include "base/clock.h"
 #include "device/cuda/cuda_error.h"
 #include "device/cuda/cuda_event.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -28,17 +28,15 @@ constexpr int64_t kMaxReferenceAgeNs = 2'000'000'000;
 absl::StatusOr<std::unique_ptr<CudaSpans>> CudaSpans::Create(cudaStream_t stream) {
   auto spans = absl::WrapUnique(new CudaSpans(stream));
   const auto make = [](UniqueCudaEvent* event) -> absl::Status {
-    absl::StatusOr<UniqueCudaEvent> made = UniqueCudaEvent::Create(UniqueCudaEvent::Timing::kYes);
-    if (!made.ok()) return made.status();
-    *event = *std::move(made);
+    SLUICE_ASSIGN_OR_RETURN(*event, UniqueCudaEvent::Create(UniqueCudaEvent::Timing::kYes));
     return absl::OkStatus();
   };
-  if (absl::Status status = make(&spans->reference_); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(make(&spans->reference_));
   for (Open& open : spans->ring_) {
-    if (absl::Status status = make(&open.begin); !status.ok()) return status;
-    if (absl::Status status = make(&open.end); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(make(&open.begin));
+    SLUICE_RETURN_IF_ERROR(make(&open.end));
   }
-  if (absl::Status status = spans->reference_.Record(stream); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(spans->reference_.Record(stream));
   SLUICE_CUDA_RETURN_IF_ERROR(cudaEventSynchronize, (spans->reference_.get()));
   spans->reference_ns_ = MonotonicNs();
   return spans;
@@ -66,17 +64,14 @@ absl::StatusOr<int64_t> CudaSpans::TimeOf(const UniqueCudaEvent& event) const {
 absl::Status CudaSpans::Take(std::vector<DeviceSpan>* spans) {
   for (; count_ > 0; --count_, first_ = (first_ + 1) % ring_.size()) {
     Open& open = ring_[first_];
-    const absl::StatusOr<bool> ended = open.end.Passed();
-    if (!ended.ok()) return ended.status();
-    if (!*ended) break;
-    const absl::StatusOr<int64_t> begin_ns = TimeOf(open.begin);
-    if (!begin_ns.ok()) return begin_ns.status();
-    const absl::StatusOr<int64_t> end_ns = TimeOf(open.end);
-    if (!end_ns.ok()) return end_ns.status();
-    spans->push_back({open.cookie, *begin_ns, *end_ns});
-    if (*end_ns - reference_ns_ > kMaxReferenceAgeNs) {
+    SLUICE_ASSIGN_OR_RETURN(const bool ended, open.end.Passed());
+    if (!ended) break;
+    SLUICE_ASSIGN_OR_RETURN(const int64_t begin_ns, TimeOf(open.begin));
+    SLUICE_ASSIGN_OR_RETURN(const int64_t end_ns, TimeOf(open.end));
+    spans->push_back({open.cookie, begin_ns, end_ns});
+    if (end_ns - reference_ns_ > kMaxReferenceAgeNs) {
       std::swap(reference_, open.end);
-      reference_ns_ = *end_ns;
+      reference_ns_ = end_ns;
     }
   }
   return absl::OkStatus();

@@ -4,13 +4,13 @@
 #include <cuda_runtime_api.h>
 
 #include <memory>
-#include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "device/cuda/cuda_error.h"
 #include "device/cuda/cuda_event.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 
@@ -23,9 +23,7 @@ absl::StatusOr<std::unique_ptr<CudaStream>> CudaStream::Create(Urgency urgency) 
   SLUICE_CUDA_RETURN_IF_ERROR(cudaStreamCreateWithPriority,
                               (&stream, cudaStreamNonBlocking, priority));
   auto made = absl::WrapUnique(new CudaStream(stream));
-  absl::StatusOr<UniqueCudaEvent> mark = UniqueCudaEvent::Create();
-  if (!mark.ok()) return mark.status();
-  made->mark_ = *std::move(mark);
+  SLUICE_ASSIGN_OR_RETURN(made->mark_, UniqueCudaEvent::Create());
   return made;
 }
 
@@ -36,7 +34,7 @@ CudaStream::~CudaStream() {
 
 // A wait is for the place that the event marks at the time of the call: so one event is enough.
 absl::Status CudaStream::ComeAfter(CudaStream* other) {
-  if (absl::Status status = other->mark_.Record(other->stream_); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(other->mark_.Record(other->stream_));
   return ComeAfter(other->mark_);
 }
 

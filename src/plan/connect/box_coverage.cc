@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "plan/box_cells.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -20,19 +21,17 @@ absl::StatusOr<absl::optional<CoverageHole>> FindHole(const BoxList& sources, co
   std::vector<RankBoxes> holders(sources.ranks().begin(), sources.ranks().end());
   holders.push_back(
       {kNobody, {{std::vector<int64_t>(shape.size(), 0), {shape.begin(), shape.end()}}}});
-  absl::StatusOr<BoxList> with_nobody = BoxList::Create(std::move(holders));
-  if (!with_nobody.ok()) return with_nobody.status();
+  SLUICE_ASSIGN_OR_RETURN(BoxList with_nobody, BoxList::Create(std::move(holders)));
   TransferSpec spec;
   TensorTransfer& tensor = spec.tensors.emplace_back();
   tensor.shape.assign(shape.begin(), shape.end());
-  tensor.src.boxes = *std::move(with_nobody);
+  tensor.src.boxes = std::move(with_nobody);
   tensor.dst = target;
-  const absl::StatusOr<CellSpec> cells = CutIntoCells(spec);
-  if (!cells.ok()) return cells.status();
-  for (size_t c = 0; c < cells->cells.size(); ++c) {
-    const TensorTransfer& cell = cells->spec.tensors[c];
+  SLUICE_ASSIGN_OR_RETURN(const CellSpec cells, CutIntoCells(spec));
+  for (size_t c = 0; c < cells.cells.size(); ++c) {
+    const TensorTransfer& cell = cells.spec.tensors[c];
     if (cell.src.mesh.ranks()[0] != kNobody) continue;  // ranks ascend
-    CoverageHole hole = {cells->cells[c].offset};
+    CoverageHole hole = {cells.cells[c].offset};
     if (!target.boxes.empty()) {
       hole.ranks.assign(cell.dst.mesh.ranks().begin(), cell.dst.mesh.ranks().end());
     }

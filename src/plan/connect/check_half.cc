@@ -48,7 +48,7 @@ absl::Status CheckBoxes(const BoxList& boxes) {
 }
 
 absl::Status CheckLayout(const Layout& layout, const std::vector<int64_t>& shape, int ranks) {
-  if (absl::Status status = ValidateLayout(layout, shape); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(ValidateLayout(layout, shape));
   if (!layout.whole.empty()) {
     return absl::UnimplementedError("it is a slice, but Connect takes whole tensors");
   }
@@ -101,8 +101,7 @@ absl::Status CheckTensors(const Half& half, const std::vector<HalfTensor>& tenso
       status = absl::InvalidArgumentError("it is given twice");
     }
     if (status.ok()) continue;
-    return MakeError(status.code(), is_target ? "target " : "source ", QuotedName(tensor.name),
-                     ": ", status);
+    return Annotate(status, is_target ? "target " : "source ", QuotedName(tensor.name));
   }
   return absl::OkStatus();
 }
@@ -116,8 +115,7 @@ absl::Status CheckRenames(const Half& half) {
       status = absl::InvalidArgumentError("it is given twice");
     }
     if (status.ok()) continue;
-    return MakeError(status.code(), "the rename of ", QuotedName(target), " to ",
-                     QuotedName(source), ": ", status);
+    return Annotate(status, "the rename of ", QuotedName(target), " to ", QuotedName(source));
   }
   return absl::OkStatus();
 }
@@ -151,7 +149,7 @@ absl::Status CheckLimits(const Half& half) {
 }  // namespace
 
 absl::Status CheckHalf(const Half& half, int ranks) {
-  if (absl::Status status = CheckLimits(half); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckLimits(half));
   if (half.priority_class &&
       (*half.priority_class < 0 || *half.priority_class >= kPriorityClasses)) {
     return absl::InvalidArgumentError(absl::StrCat("priority_class is ", *half.priority_class,
@@ -165,8 +163,8 @@ absl::Status CheckHalf(const Half& half, int ranks) {
     if (status.ok()) status = CheckLayout(layout, kind.shape, ranks);
     kinds.push_back(std::move(status));
   }
-  if (absl::Status s = CheckTensors(half, half.sources, false, kinds); !s.ok()) return s;
-  if (absl::Status s = CheckTensors(half, half.targets, true, kinds); !s.ok()) return s;
+  SLUICE_RETURN_IF_ERROR(CheckTensors(half, half.sources, false, kinds));
+  SLUICE_RETURN_IF_ERROR(CheckTensors(half, half.targets, true, kinds));
   return CheckRenames(half);
 }
 

@@ -1,8 +1,6 @@
 // Finds equal layouts and kinds by keys.
 #include "plan/connect/half_builder.h"
 
-#include <utility>
-
 #include "plan/connect/byte_code.h"
 #include "plan/connect/half_code.h"
 

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "plan/connect/half.h"
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "plan/connect/byte_code.h"
 #include "sluice/transfer.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -151,10 +152,7 @@ absl::Status TakeBoxes(ByteReader* in, HalfRoom* room, BoxList* list) {
       !in->TakeCount(&count) || !in->TakeUpTo(kMaxTensorDims, &dims)) {
     return NoHalf("boxes");
   }
-  if (absl::Status s = TakeRoom(count, kHalfBoxesMax, "boxes in distinct layouts", &room->boxes);
-      !s.ok()) {
-    return s;
-  }
+  SLUICE_RETURN_IF_ERROR(TakeRoom(count, kHalfBoxesMax, "boxes in distinct layouts", &room->boxes));
   RankBoxes of = {kHalfBoxesRank, {}};
   of.boxes.reserve(count);
   Box box = {std::vector<int64_t>(dims, 0), std::vector<int64_t>(dims, 0)};
@@ -169,9 +167,7 @@ absl::Status TakeBoxes(ByteReader* in, HalfRoom* room, BoxList* list) {
   }
   std::vector<RankBoxes> lists;
   lists.push_back(std::move(of));
-  absl::StatusOr<BoxList> made = BoxList::Create(std::move(lists));
-  if (!made.ok()) return made.status();
-  *list = *std::move(made);
+  SLUICE_ASSIGN_OR_RETURN(*list, BoxList::Create(std::move(lists)));
   return absl::OkStatus();
 }
 
@@ -185,16 +181,11 @@ absl::Status TakeLayout(ByteReader* in, int ranks, HalfRoom* room, Layout* layou
     if (!in->TakeUpTo(static_cast<uint64_t>(ranks), &size)) return NoHalf("a mesh");
     if (__builtin_mul_overflow(count, size, &count) || count > ranks) return NoHalf("a mesh");
   }
-  if (absl::Status status = TakeRoom(static_cast<size_t>(count), kHalfMeshRanksMax,
-                                     "ranks of distinct meshes", &room->mesh_ranks);
-      !status.ok()) {
-    return status;
-  }
+  SLUICE_RETURN_IF_ERROR(TakeRoom(static_cast<size_t>(count), kHalfMeshRanksMax,
+                                  "ranks of distinct meshes", &room->mesh_ranks));
   std::vector<int> members;
   if (!TakeRanks(in, static_cast<size_t>(count), ranks, &members)) return NoHalf("ranks");
-  absl::StatusOr<Mesh> mesh = Mesh::Create(std::move(sizes), std::move(members));
-  if (!mesh.ok()) return mesh.status();
-  layout->mesh = *std::move(mesh);
+  SLUICE_ASSIGN_OR_RETURN(layout->mesh, Mesh::Create(std::move(sizes), std::move(members)));
   layout->placements.resize(dims);
   for (Placement& placement : layout->placements) {
     if (!TakePlacement(in, &placement)) return NoHalf("a placement");
@@ -294,11 +285,11 @@ absl::Status TakeTensorCount(ByteReader* in, HalfRoom* room, size_t* count) {
 absl::Status TakeTensors(ByteReader* in, size_t kinds, HalfRoom* room,
                          std::vector<HalfTensor>* tensors) {
   size_t count = 0;
-  if (absl::Status status = TakeTensorCount(in, room, &count); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(TakeTensorCount(in, room, &count));
   tensors->resize(count);
   NameReader names(room);
   for (HalfTensor& tensor : *tensors) {
-    if (absl::Status status = names.Take(in, &tensor.name); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(names.Take(in, &tensor.name));
     int window = 0;
     if (kinds == 0 || !in->TakeUpTo(kinds - 1, &tensor.kind) ||
         !in->TakeUpTo(kMaxWindow + 1, &window)) {
@@ -311,12 +302,12 @@ absl::Status TakeTensors(ByteReader* in, size_t kinds, HalfRoom* room,
 
 absl::Status TakeRenames(ByteReader* in, HalfRoom* room, Half* half) {
   size_t count = 0;
-  if (absl::Status status = TakeTensorCount(in, room, &count); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(TakeTensorCount(in, room, &count));
   half->renames.resize(count);
   NameReader targets(room), sources(room);
   for (auto& [target, source] : half->renames) {
-    if (absl::Status status = targets.Take(in, &target); !status.ok()) return status;
-    if (absl::Status status = sources.Take(in, &source); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(targets.Take(in, &target));
+    SLUICE_RETURN_IF_ERROR(sources.Take(in, &source));
   }
   return absl::OkStatus();
 }
@@ -358,19 +349,17 @@ absl::StatusOr<Half> DecodeHalf(absl::string_view bytes, int ranks, HalfRoom* ro
   if (!in.TakeCount(&count)) return NoHalf("a number of layouts");
   while (half.layouts.size() < count) {
     Layout& layout = half.layouts.emplace_back();
-    if (absl::Status status = TakeLayout(&in, ranks, room, &layout); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(TakeLayout(&in, ranks, room, &layout));
   }
   if (!in.TakeCount(&count)) return NoHalf("a number of kinds");
-  if (absl::Status s = TakeRoom(count, kHalfKindsMax, "kinds of tensors", &room->kinds); !s.ok()) {
-    return s;
-  }
+  SLUICE_RETURN_IF_ERROR(TakeRoom(count, kHalfKindsMax, "kinds of tensors", &room->kinds));
   while (half.kinds.size() < count) {
     if (!TakeKind(&in, half.layouts.size(), &half.kinds.emplace_back())) return NoHalf("a kind");
   }
   const size_t kinds = half.kinds.size();
-  if (absl::Status s = TakeTensors(&in, kinds, room, &half.sources); !s.ok()) return s;
-  if (absl::Status s = TakeTensors(&in, kinds, room, &half.targets); !s.ok()) return s;
-  if (absl::Status s = TakeRenames(&in, room, &half); !s.ok()) return s;
+  SLUICE_RETURN_IF_ERROR(TakeTensors(&in, kinds, room, &half.sources));
+  SLUICE_RETURN_IF_ERROR(TakeTensors(&in, kinds, room, &half.targets));
+  SLUICE_RETURN_IF_ERROR(TakeRenames(&in, room, &half));
   int priority_class = 0;
   if (!in.TakeUpTo(1, &half.ignore_unused_sources) ||
       !in.TakeUpTo(kPriorityClasses, &priority_class)) {

@@ -82,22 +82,20 @@ class Matcher {
 
   absl::StatusOr<Match> Run() {
     Match match;
-    const absl::StatusOr<int> priority_class = PriorityClassOf(halves_);
-    if (!priority_class.ok()) return priority_class.status();
-    match.spec.priority_class = *priority_class;
-    if (absl::Status status = renames_.Read(halves_); !status.ok()) return status;
+    SLUICE_ASSIGN_OR_RETURN(match.spec.priority_class, PriorityClassOf(halves_));
+    SLUICE_RETURN_IF_ERROR(renames_.Read(halves_));
     for (const Offers* offers : {&sources_, &targets_}) {
-      if (absl::Status status = offers->CheckAgreed(); !status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(offers->CheckAgreed());
     }
     for (const Offers* offers : {&sources_, &targets_}) {
-      if (absl::Status status = offers->CheckComplete(); !status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(offers->CheckComplete());
     }
     for (Offers* offers : {&sources_, &targets_}) {
-      if (absl::Status status = offers->Merge(&layouts_); !status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(offers->Merge(&layouts_));
     }
-    if (absl::Status status = FindPairs(); !status.ok()) return status;
-    if (absl::Status status = CheckPairs(); !status.ok()) return status;
-    if (absl::Status status = CheckCoverage(); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(FindPairs());
+    SLUICE_RETURN_IF_ERROR(CheckPairs());
+    SLUICE_RETURN_IF_ERROR(CheckCoverage());
     for (const Pair& pair : pairs_) Append(pair, &match);
     return match;
   }
@@ -188,8 +186,8 @@ class Matcher {
       if (is_new) {
         absl::StatusOr<absl::optional<CoverageHole>> hole = FindHole(src.boxes, dst, shape);
         if (!hole.ok()) {
-          return MakeError(hole.status().code(), "source ", sources_.InWords(*pair.source),
-                           ", target ", targets_.InWords(*pair.target), ": ", hole.status());
+          return Annotate(hole.status(), "source ", sources_.InWords(*pair.source), ", target ",
+                          targets_.InWords(*pair.target));
         }
         at->second = *std::move(hole);
       }

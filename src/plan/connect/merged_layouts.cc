@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 
@@ -32,9 +33,7 @@ absl::StatusOr<Layout> MergedLayouts::OfBoxes(absl::Span<const Holders> holders)
   for (const Holders& each : holders) {
     for (const int rank : each.ranks) lists.push_back({rank, each.boxes->ranks()[0].boxes});
   }
-  absl::StatusOr<BoxList> merged = BoxList::Create(std::move(lists));
-  if (!merged.ok()) return merged.status();
-  made->second.boxes = *std::move(merged);
+  SLUICE_ASSIGN_OR_RETURN(made->second.boxes, BoxList::Create(std::move(lists)));
   return made->second;
 }
 

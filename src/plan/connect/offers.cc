@@ -228,7 +228,7 @@ absl::StatusOr<Layout> Offers::MergeBoxes(const Offer& offer, MergedLayouts* mer
   }
   absl::StatusOr<Layout> layout = merged->OfBoxes(holders);
   if (layout.ok()) return layout;
-  return MakeError(layout.status().code(), side(), " ", InWords(offer), ": ", layout.status());
+  return Annotate(layout.status(), side(), " ", InWords(offer));
 }
 
 absl::Status Offers::Merge(MergedLayouts* merged) {
@@ -241,9 +241,8 @@ absl::Status Offers::Merge(MergedLayouts* merged) {
     const bool are_copies = !are_targets_ && of_name.size() > 1;
     if (are_copies && of_name.front() != i) continue;
     if (kinds_->has_boxes(offer.kind)) {
-      absl::StatusOr<Layout> boxes = MergeBoxes(offer, merged);
-      if (!boxes.ok()) return boxes.status();
-      offer.merged = *std::move(boxes);
+      SLUICE_ASSIGN_OR_RETURN(offer.merged, MergeBoxes(offer, merged));
+
     } else if (are_copies) {
       std::vector<const Layout*> layouts;
       std::vector<int> numbers;

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "plan/shard/cursor.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -216,9 +217,8 @@ absl::StatusOr<Cursor> Cursor::Parse(absl::string_view text) {
   if (cursor.items < 1 || cursor.items > StreamPlan::kItemsMax || cursor.block_items < 1) {
     return NoCursor(text, "with numbers out of range");
   }
-  absl::Status status =
-      before ? TakePositions(text, &fields, &cursor) : TakeLayers(text, &fields, &cursor);
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(before ? TakePositions(text, &fields, &cursor)
+                                : TakeLayers(text, &fields, &cursor));
   return cursor;
 }
 

@@ -5,7 +5,6 @@
 #define SLUICE_SRC_PLAN_SHARD_STREAM_PLAN_H_
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/types/span.h"

@@ -20,6 +20,7 @@
 #include "absl/strings/strip.h"
 #include "storage/source_check.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -51,11 +52,10 @@ absl::StatusOr<uint64_t> RandomNumber() {
 // Several machines may share the directory, so a process number alone is not unique. Hidden, and
 // short enough whatever the name is.
 absl::StatusOr<std::string> TemporaryName(const std::string& path) {
-  const auto number = RandomNumber();
-  if (!number.ok()) return number.status();
+  SLUICE_ASSIGN_OR_RETURN(const auto number, RandomNumber());
   const SplitPath split = Split(path);
   return absl::StrCat(split.directory, "/.", split.name.substr(0, kMostNameBytes),
-                      absl::StrFormat(".%d.%016x", getpid(), *number), kTemporaryEnd);
+                      absl::StrFormat(".%d.%016x", getpid(), number), kTemporaryEnd);
 }
 
 bool IsTemporaryOf(absl::string_view temporary, absl::string_view name) {
@@ -106,10 +106,9 @@ absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
     return absl::InvalidArgumentError(absl::StrCat("\"", path, "\" names no file"));
   }
   while (true) {
-    auto temporary = TemporaryName(path);
-    if (!temporary.ok()) return temporary.status();
-    const int fd = open(temporary->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd >= 0) return AtomicFile(fd, path, *std::move(temporary));
+    SLUICE_ASSIGN_OR_RETURN(auto temporary, TemporaryName(path));
+    const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0) return AtomicFile(fd, path, std::move(temporary));
     if (errno != EEXIST) {
       return ReadErrnoStatus(errno, absl::StrCat("cannot create a temporary file for ", path));
     }
@@ -163,9 +162,9 @@ absl::Status AtomicFile::Sync() {
 }
 
 absl::Status AtomicFile::Commit() {
-  if (absl::Status status = Sync(); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(Sync());
   const std::string directory = Split(path_).directory;
-  if (absl::Status status = CloseAndRename(); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CloseAndRename());
   return SyncDirectory(directory);
 }
 
@@ -188,10 +187,9 @@ void AtomicFile::Drop() {
 }
 
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view text) {
-  auto file = AtomicFile::Create(path);
-  if (!file.ok()) return file.status();
-  if (absl::Status status = file->WriteAt(0, text); !status.ok()) return status;
-  return file->Commit();
+  SLUICE_ASSIGN_OR_RETURN(auto file, AtomicFile::Create(path));
+  SLUICE_RETURN_IF_ERROR(file.WriteAt(0, text));
+  return file.Commit();
 }
 
 }  // namespace sluice

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "storage/source_check.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 
@@ -30,7 +31,7 @@ absl::Status CheckFileName(absl::string_view name) {
 absl::StatusOr<Fd> OpenObjectDirectory(const std::string& directory,
                                        const std::vector<std::string>& names) {
   for (const std::string& name : names) {
-    if (absl::Status status = CheckFileName(name); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckFileName(name));
   }
   Fd fd(open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (fd.get() < 0) return ReadErrnoStatus(errno, absl::StrCat("opening directory ", directory));

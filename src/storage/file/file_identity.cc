@@ -7,13 +7,13 @@
 
 #include <array>
 #include <cerrno>
-#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "net/fd.h"
 #include "storage/source_check.h"
+#include "tensor/error_text.h"
 #include "tensor/stable_hash.h"
 
 namespace sluice {
@@ -92,10 +92,9 @@ absl::optional<FileIdentity> ParseIdentityText(absl::string_view text) {
 
 absl::Status FileIdentities::Look(int object, int fd) {
   absl::optional<FileIdentity>& known = known_[static_cast<size_t>(object)];
-  const absl::StatusOr<FileIdentity> seen = IdentifyFile(fd);
-  if (!seen.ok()) return seen.status();
-  if (!known) known = *seen;
-  if (SameBytes(*known, *seen)) return absl::OkStatus();
+  SLUICE_ASSIGN_OR_RETURN(const FileIdentity seen, IdentifyFile(fd));
+  if (!known) known = seen;
+  if (SameBytes(*known, seen)) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(names_[static_cast<size_t>(object)],
                                           " was replaced or written to while it was read"));
 }

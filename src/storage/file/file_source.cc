@@ -14,6 +14,7 @@
 #include "storage/file/file_source_impl.h"
 #include "storage/source_check.h"
 #include "storage/wake_set.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -95,8 +96,7 @@ FileSource::Read& FileSource::NewRead(const ReadOp& op) {
 
 absl::Status FileSource::Start(absl::Span<const ReadOp> ops) {
   if (!status_.ok()) return status_;
-  absl::Status status = CheckReadOps(ops, static_cast<int>(names_.size()));
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckReadOps(ops, static_cast<int>(names_.size())));
   for (const ReadOp& op : ops) NewRead(op);
   Carry();
   return status_;
@@ -292,13 +292,11 @@ absl::StatusOr<std::unique_ptr<Source>> MakeFileSource(const std::string& direct
     return absl::InvalidArgumentError(
         absl::StrCat("reads in flight must be 1 to ", kInFlightMax, ", threads at least 1"));
   }
-  absl::StatusOr<Fd> fd = OpenObjectDirectory(directory, names);
-  if (!fd.ok()) return fd.status();
+  SLUICE_ASSIGN_OR_RETURN(Fd fd, OpenObjectDirectory(directory, names));
   int in_flight_max = 0;
-  absl::StatusOr<std::unique_ptr<FileIo>> io = MakeFileIo(options, &in_flight_max);
-  if (!io.ok()) return io.status();
-  return std::make_unique<FileSource>(*std::move(fd), std::move(names), options, in_flight_max,
-                                      *std::move(io));
+  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<FileIo> io, MakeFileIo(options, &in_flight_max));
+  return std::make_unique<FileSource>(std::move(fd), std::move(names), options, in_flight_max,
+                                      std::move(io));
 }
 
 }  // namespace sluice

@@ -1,7 +1,6 @@
 // Handles the results of the kernel's calls: another call, or a read's end.
 #include <unistd.h>
 
-#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <string>
@@ -145,7 +144,7 @@ void FileSource::FailWaiting(int object, const absl::Status& status) {
     Read& read = waiting.front();
     const ReadOp& op = read.range.op();
     const std::string range = RangeText(names_[static_cast<size_t>(object)], op.offset, op.bytes);
-    Finish(read, MakeError(status.code(), range, ": ", status));
+    Finish(read, Annotate(status, range));
   }
 }
 

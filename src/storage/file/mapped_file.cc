@@ -13,6 +13,7 @@
 
 #include "storage/file/file_facts.h"
 #include "storage/source_check.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -51,8 +52,7 @@ absl::StatusOr<MappedFile> MappedFile::Map(int directory_fd, const std::string& 
   // O_NONBLOCK: a pipe is refused below, not waited for.
   file.fd_ = Fd(openat(directory_fd, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (file.fd_.get() < 0) return ReadErrnoStatus(errno, "opening it");
-  const absl::StatusOr<FileFacts> facts = LearnFileFacts(file.fd_.get(), false);
-  if (!facts.ok()) return facts.status();
+  SLUICE_RETURN_IF_ERROR(LearnFileFacts(file.fd_.get(), false).status());
   struct stat status;
   if (fstat(file.fd_.get(), &status) != 0) return ReadErrnoStatus(errno, "fstat");
   if (status.st_size == 0) return file;
@@ -89,11 +89,10 @@ absl::StatusOr<int64_t> MappedFile::ReadSome(int64_t offset, absl::Span<std::byt
 absl::Status MappedFile::Read(int64_t offset, absl::Span<std::byte> into) const {
   if (offset + static_cast<int64_t>(into.size()) > bytes_) return TooShort();
   while (!into.empty()) {
-    const absl::StatusOr<int64_t> count = ReadSome(offset, into);
-    if (!count.ok()) return count.status();
-    if (*count == 0) return TooShort();
-    offset += *count;
-    into.remove_prefix(static_cast<size_t>(*count));
+    SLUICE_ASSIGN_OR_RETURN(const int64_t count, ReadSome(offset, into));
+    if (count == 0) return TooShort();
+    offset += count;
+    into.remove_prefix(static_cast<size_t>(count));
   }
   return absl::OkStatus();
 }

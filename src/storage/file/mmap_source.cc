@@ -183,9 +183,7 @@ absl::StatusOr<SharedMapping*> MmapSource::Use(int object) {
   }
   std::shared_ptr<SharedMapping> mapping = file.lent.lock();
   if (mapping == nullptr || mapping->damaged()) {
-    absl::StatusOr<std::shared_ptr<SharedMapping>> mapped = Map(object);
-    if (!mapped.ok()) return mapped.status();
-    mapping = *std::move(mapped);
+    SLUICE_ASSIGN_OR_RETURN(mapping, Map(object));
   }
   if (used_.size() >= files_max_) {
     Unmap(used_.front());
@@ -197,8 +195,7 @@ absl::StatusOr<SharedMapping*> MmapSource::Use(int object) {
 }
 
 absl::Status MmapSource::Start(absl::Span<const ReadOp> ops) {
-  absl::Status status = CheckReadOps(ops, static_cast<int>(names_.size()));
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckReadOps(ops, static_cast<int>(names_.size())));
   for (const ReadOp& op : ops) {
     if (free_.empty()) free_.emplace_back();
     queued_.splice(queued_.end(), free_, free_.begin());
@@ -216,36 +213,32 @@ absl::Status MmapSource::Start(absl::Span<const ReadOp> ops) {
 
 absl::StatusOr<bool> MmapSource::Lend(Read& read) {
   const ReadOp& op = read.op;
-  const absl::StatusOr<SharedMapping*> mapping = Use(op.object);
-  if (!mapping.ok()) return mapping.status();
+  SLUICE_ASSIGN_OR_RETURN(SharedMapping* const mapping, Use(op.object));
   const int64_t end = op.offset + op.bytes;
-  if (end > (*mapping)->file().bytes()) return false;  // a copy says what is wrong
+  if (end > mapping->file().bytes()) return false;  // a copy says what is wrong
   File& file = files_[static_cast<size_t>(op.object)];
   const bool is_lent = file.lent.lock() == file.mapping;
   if (!is_lent && alive_->load(std::memory_order_relaxed) > lent_max_) return false;
-  if (!(*mapping)->Guard()) return false;
-  if (absl::Status status = (*mapping)->file().CheckEnd(end); !status.ok()) return status;
+  if (!mapping->Guard()) return false;
+  SLUICE_RETURN_IF_ERROR(mapping->file().CheckEnd(end));
   file.lent = file.mapping;
-  read.lent = (*mapping)->file().data() + op.offset;
+  read.lent = mapping->file().data() + op.offset;
   read.lender = file.mapping;
   return true;
 }
 
 absl::StatusOr<int64_t> MmapSource::Copy(Read& read, int64_t bytes_max) {
-  const absl::StatusOr<SharedMapping*> mapping = Use(read.op.object);
-  if (!mapping.ok()) return mapping.status();
-  const MappedFile& file = (*mapping)->file();
+  SLUICE_ASSIGN_OR_RETURN(SharedMapping* const mapping, Use(read.op.object));
+  const MappedFile& file = mapping->file();
   const int64_t count = std::min(bytes_max, read.op.bytes - read.done);
-  absl::Status status =
+  SLUICE_RETURN_IF_ERROR(
       file.Read(read.op.offset + read.done,
-                absl::MakeSpan(read.op.data + read.done, static_cast<size_t>(count)));
-  if (!status.ok()) return status;
+                absl::MakeSpan(read.op.data + read.done, static_cast<size_t>(count))));
   read.done += count;
   if (read.done < read.op.bytes) return count;
-  status = file.CheckEnd(read.op.offset + read.op.bytes);
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(file.CheckEnd(read.op.offset + read.op.bytes));
   // Somebody who was lent the page has found that it cannot be read.
-  if ((*mapping)->damaged()) return (*mapping)->Check(0);
+  if (mapping->damaged()) return mapping->Check(0);
   return count;
 }
 
@@ -254,7 +247,7 @@ void MmapSource::Finish(Reads::iterator read, const absl::Status& status) {
   if (!status.ok()) {
     const std::string range =
         RangeText(names_[static_cast<size_t>(op.object)], op.offset, op.bytes);
-    read->status = MakeError(status.code(), range, ": ", status);
+    read->status = Annotate(status, range);
   }
   finished_.splice(finished_.end(), queued_, read);
 }
@@ -308,12 +301,10 @@ absl::StatusOr<std::unique_ptr<Source>> MakeMmapSource(const std::string& direct
   if (options.poll_bytes_max < 1 || options.files_max < 0) {
     return absl::InvalidArgumentError("a Poll copies at least a byte, files are not negative");
   }
-  absl::StatusOr<Fd> directory_fd = OpenObjectDirectory(directory, names);
-  if (!directory_fd.ok()) return directory_fd.status();
-  absl::StatusOr<ReadyFlag> ready = ReadyFlag::Make();
-  if (!ready.ok()) return ready.status();
-  return std::make_unique<MmapSource>(*std::move(directory_fd), std::move(names), options,
-                                      *std::move(ready));
+  SLUICE_ASSIGN_OR_RETURN(Fd directory_fd, OpenObjectDirectory(directory, names));
+  SLUICE_ASSIGN_OR_RETURN(ReadyFlag ready, ReadyFlag::Make());
+  return std::make_unique<MmapSource>(std::move(directory_fd), std::move(names), options,
+                                      std::move(ready));
 }
 
 }  // namespace sluice

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "storage/file/atomic_file.h"
 #include "storage/source_check.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -37,24 +38,22 @@ absl::Status PutBack(const std::string& aside, const std::string& path) {
 
 absl::StatusOr<bool> RemoveSame(const std::string& path,
                                 const absl::optional<FileIdentity>& known) {
-  const absl::StatusOr<absl::optional<FileIdentity>> now = IdentifyPath(path);
-  if (!now.ok()) return now.status();
-  if (!*now) return true;
-  if (!known || !IsSame(**now, *known)) return false;
-  const absl::StatusOr<std::string> aside = TemporaryName(path);
-  if (!aside.ok()) return aside.status();
-  if (std::rename(path.c_str(), aside->c_str()) != 0) {
+  SLUICE_ASSIGN_OR_RETURN(const absl::optional<FileIdentity> now, IdentifyPath(path));
+  if (!now) return true;
+  if (!known || !IsSame(*now, *known)) return false;
+  SLUICE_ASSIGN_OR_RETURN(const std::string aside, TemporaryName(path));
+  if (std::rename(path.c_str(), aside.c_str()) != 0) {
     if (errno == ENOENT) return true;
     return RemoveError(errno, path);
   }
-  const absl::StatusOr<absl::optional<FileIdentity>> taken = IdentifyPath(*aside);
+  const absl::StatusOr<absl::optional<FileIdentity>> taken = IdentifyPath(aside);
   if (taken.ok() && *taken && IsSame(**taken, *known)) {
-    if (unlink(aside->c_str()) == 0 || errno == ENOENT) return true;
+    if (unlink(aside.c_str()) == 0 || errno == ENOENT) return true;
     absl::Status status = RemoveError(errno, path);
-    status.Update(PutBack(*aside, path));
+    status.Update(PutBack(aside, path));
     return status;
   }
-  absl::Status status = PutBack(*aside, path);
+  absl::Status status = PutBack(aside, path);
   status.Update(taken.status());
   if (!status.ok()) return status;
   return false;

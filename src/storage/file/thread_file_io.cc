@@ -19,6 +19,7 @@
 #include "storage/own_thread.h"
 #include "storage/source_check.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -185,7 +186,7 @@ absl::StatusOr<std::unique_ptr<FileIo>> MakeThreadFileIo(int calls_max) {
   Fd ready(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (ready.get() < 0) return ReadErrnoStatus(errno, "eventfd");
   auto io = std::make_unique<ThreadFileIo>(std::move(ready));
-  if (absl::Status status = io->Make(calls_max); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(io->Make(calls_max));
   return io;
 }
 

@@ -11,6 +11,7 @@
 #include "storage/file/file_io.h"
 #include "storage/source_check.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -86,7 +87,7 @@ bool UringFileIo::HasCalls() {
 
 absl::Status UringFileIo::Make(int calls_max) {
   const auto calls = static_cast<unsigned>(calls_max);
-  if (absl::Status status = MakeRing(calls); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(MakeRing(calls));
   if (!HasCalls()) return absl::UnavailableError("no io_uring: its calls are too few");
   // File systems that can only block (FUSE) are served by threads of the kernel, by default at most
   // four for each processor.
@@ -195,7 +196,7 @@ void UringFileIo::Wait() {
 
 absl::StatusOr<std::unique_ptr<FileIo>> MakeUringFileIo(int calls_max) {
   auto io = std::make_unique<UringFileIo>();
-  if (absl::Status status = io->Make(calls_max); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(io->Make(calls_max));
   return io;
 }
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "net/fd.h"
@@ -20,22 +19,18 @@ absl::StatusOr<WholeFile> ReadWholeFile(const std::string& path, int64_t bytes_m
   // O_NONBLOCK: a pipe is refused, not waited for.
   const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (fd.get() < 0) return ReadErrnoStatus(errno, absl::StrCat("cannot open ", QuotedPath(path)));
-  absl::StatusOr<FileIdentity> identity = IdentifyFile(fd.get());
-  if (!identity.ok()) {
-    return MakeError(identity.status().code(), QuotedPath(path), ": ", identity.status());
-  }
+  WholeFile file;
+  SLUICE_ASSIGN_OR_RETURN(file.identity, Annotate(IdentifyFile(fd.get()), QuotedPath(path)));
   const auto too_large = [&] {
     return absl::ResourceExhaustedError(
         absl::StrCat(QuotedPath(path), " has more than ", bytes_max, " bytes"));
   };
-  if (identity->bytes > bytes_max) return too_large();
-  WholeFile file;
-  file.identity = *identity;
+  if (file.identity.bytes > bytes_max) return too_large();
   // A file may say that it is empty and not be, or grow.
   constexpr int64_t kStepBytes = int64_t{1} << 16;
   const int64_t most = bytes_max + 1;
   int64_t done = 0;
-  file.text.resize(static_cast<size_t>(std::clamp(identity->bytes + 1, kStepBytes, most)));
+  file.text.resize(static_cast<size_t>(std::clamp(file.identity.bytes + 1, kStepBytes, most)));
   while (true) {
     const ssize_t count =
         read(fd.get(), file.text.data() + done, file.text.size() - static_cast<size_t>(done));

@@ -41,7 +41,7 @@ absl::Status AddRawObject(std::string name, int64_t bytes, int64_t record_bytes,
         absl::StrCat("object ", Quoted(name), " has ", bytes % record_bytes,
                      " bytes after its last whole record of ", record_bytes));
   }
-  if (absl::Status status = catalog->AddObject(std::move(name), bytes); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(catalog->AddObject(std::move(name), bytes));
   return catalog->AddItems(bytes / record_bytes, 0, record_bytes, record_bytes, type);
 }
 
@@ -57,8 +57,7 @@ absl::Status AddNpyObject(std::string name, const NpyHeader& header, Catalog* ca
     return absl::InvalidArgumentError(
         absl::StrCat("object ", Quoted(name), " has items of no bytes, or of more than 63 bits"));
   }
-  absl::Status status = catalog->AddObject(std::move(name), header.object_bytes);
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(catalog->AddObject(std::move(name), header.object_bytes));
   return catalog->AddItems(header.shape[0], header.data_begin, *item_bytes, *item_bytes, &type);
 }
 

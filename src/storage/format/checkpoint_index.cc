@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "storage/format/json_events.h"
@@ -79,9 +78,7 @@ class IndexListener final : public JsonListener {
       index_->total_bytes = static_cast<int64_t>(value.number);
       return absl::OkStatus();
     }
-    const auto total = IntegerAt(path, value);
-    if (!total.ok()) return total.status();
-    index_->total_bytes = *total;
+    SLUICE_ASSIGN_OR_RETURN(index_->total_bytes, IntegerAt(path, value));
     return absl::OkStatus();
   }
 
@@ -91,15 +88,14 @@ class IndexListener final : public JsonListener {
     if (static_cast<int64_t>(index_->tensors.size()) >= limits_.tensors) {
       return absl::InvalidArgumentError(absl::StrCat("more than ", limits_.tensors, " tensors"));
     }
-    auto file = StringAt(path, value);
-    if (!file.ok()) return file.status();
-    const auto [found, is_new] = files_.try_emplace(*file, static_cast<int>(index_->files.size()));
+    SLUICE_ASSIGN_OR_RETURN(auto file, StringAt(path, value));
+    const auto [found, is_new] = files_.try_emplace(file, static_cast<int>(index_->files.size()));
     if (is_new) {
-      if (absl::Status status = CheckObjectName(*file); !status.ok()) {
+      if (absl::Status status = CheckObjectName(file); !status.ok()) {
         return MakeError(absl::StatusCode::kInvalidArgument, TensorInWords(name, Quoted(name)),
                          ": ", status);
       }
-      index_->files.push_back(*std::move(file));
+      index_->files.push_back(std::move(file));
     }
     index_->tensors.push_back({name, found->second});
     return absl::OkStatus();
@@ -153,9 +149,8 @@ absl::StatusOr<std::string> CheckpointIndexText(const CheckpointIndex& index) {
     absl::StrAppend(&text, "\n    \"total_size\": ", index.total_bytes);
   }
   if (!index.save_id.empty()) {
-    const auto id = JsonQuoted(index.save_id);
-    if (!id.ok()) return id.status();
-    absl::StrAppend(&text, index.total_bytes >= 0 ? "," : "", "\n    \"", kSaveIdKey, "\": ", *id);
+    SLUICE_ASSIGN_OR_RETURN(const auto id, JsonQuoted(index.save_id));
+    absl::StrAppend(&text, index.total_bytes >= 0 ? "," : "", "\n    \"", kSaveIdKey, "\": ", id);
   }
   const bool has_metadata = index.total_bytes >= 0 || !index.save_id.empty();
   absl::StrAppend(&text, has_metadata ? "\n  " : "", "},\n  \"weight_map\": {");
@@ -169,7 +164,7 @@ absl::StatusOr<std::string> CheckpointIndexText(const CheckpointIndex& index) {
     const auto place = static_cast<size_t>(entry.file);
     SLUICE_CHECK(place < index.files.size(), "an entry names no file");
     const std::string& file = index.files[place];
-    if (absl::Status status = CheckObjectName(file); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckObjectName(file));
     const auto key = JsonQuoted(entry.tensor);
     const auto value = JsonQuoted(file);
     if (!key.ok()) return key.status();

@@ -198,14 +198,13 @@ absl::StatusOr<size_t> TextAt(absl::Span<const std::byte> first) {
 }
 
 absl::StatusOr<NpyHeader> HeaderOf(NpyDict dict, int64_t data_begin) {
-  const auto type = ParseNpyDescr(dict.descr);
-  if (!type.ok()) return type.status();
+  SLUICE_ASSIGN_OR_RETURN(const auto type, ParseNpyDescr(dict.descr));
   if (dict.fortran_order && dict.shape.size() > 1) {
     return absl::InvalidArgumentError(
         "the array is in Fortran order; only row-major arrays are read");
   }
   NpyHeader header;
-  header.type = *type;
+  header.type = type;
   header.shape = std::move(dict.shape);
   header.data_begin = data_begin;
   const auto bytes = TensorBytes(header.type, header.shape);
@@ -229,13 +228,12 @@ absl::Status CheckObject(const NpyHeader& header, int64_t object_bytes) {
 }  // namespace
 
 absl::StatusOr<int64_t> NpyHeaderBytes(absl::Span<const std::byte> first, int64_t object_bytes) {
-  const auto text_at = TextAt(first);
-  if (!text_at.ok()) return text_at.status();
+  SLUICE_ASSIGN_OR_RETURN(const auto text_at, TextAt(first));
   uint32_t length = 0;
-  for (size_t i = kLengthAt; i < *text_at; ++i) {
+  for (size_t i = kLengthAt; i < text_at; ++i) {
     length |= std::to_integer<uint32_t>(first[i]) << (8 * (i - kLengthAt));
   }
-  const int64_t bytes = static_cast<int64_t>(*text_at) + length;
+  const int64_t bytes = static_cast<int64_t>(text_at) + length;
   if (bytes > kNpyHeaderBytesMax) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a .npy header of ", bytes, " bytes is longer than the limit of ", kNpyHeaderBytesMax));
@@ -245,21 +243,18 @@ absl::StatusOr<int64_t> NpyHeaderBytes(absl::Span<const std::byte> first, int64_
 }
 
 absl::StatusOr<NpyHeader> ParseNpyHeader(absl::Span<const std::byte> first, int64_t object_bytes) {
-  const auto header_bytes = NpyHeaderBytes(first, object_bytes);
-  if (!header_bytes.ok()) return header_bytes.status();
-  if (static_cast<int64_t>(first.size()) < *header_bytes) {
-    return TooShort(static_cast<int64_t>(first.size()), *header_bytes);
+  SLUICE_ASSIGN_OR_RETURN(const auto header_bytes, NpyHeaderBytes(first, object_bytes));
+  if (static_cast<int64_t>(first.size()) < header_bytes) {
+    return TooShort(static_cast<int64_t>(first.size()), header_bytes);
   }
   const size_t text_at = *TextAt(first);
   const absl::string_view text(reinterpret_cast<const char*>(first.data()) + text_at,
-                               static_cast<size_t>(*header_bytes) - text_at);
+                               static_cast<size_t>(header_bytes) - text_at);
   auto dict = ParseNpyDict(text);
   absl::StatusOr<NpyHeader> header =
-      dict.ok() ? HeaderOf(*std::move(dict), *header_bytes) : dict.status();
-  if (!header.ok()) {
-    return MakeError(header.status().code(), ".npy header: ", header.status());
-  }
-  if (absl::Status status = CheckObject(*header, object_bytes); !status.ok()) return status;
+      dict.ok() ? HeaderOf(*std::move(dict), header_bytes) : dict.status();
+  SLUICE_RETURN_IF_ERROR(Annotate(header.status(), ".npy header"));
+  SLUICE_RETURN_IF_ERROR(CheckObject(*header, object_bytes));
   return header;
 }
 

@@ -26,7 +26,7 @@ class HeaderListener final : public JsonListener {
     if (depth < 2) {
       if (kind != JsonKind::kObject) return WrongKind(path, "an object", kind);
       if (depth == 1 && path.key(0) != kSafetensorsMetadataKey) {
-        if (absl::Status status = BeginTensor(path.key(0)); !status.ok()) return status;
+        SLUICE_RETURN_IF_ERROR(BeginTensor(path.key(0)));
       }
       return Answer::kRead;
     }
@@ -87,9 +87,8 @@ class HeaderListener final : public JsonListener {
   }
 
   absl::Status Metadata(const JsonPath& path, const JsonScalar& value) {
-    auto text = StringAt(path, value);
-    if (!text.ok()) return text.status();
-    header_->metadata.emplace_back(path.key(1), *std::move(text));
+    SLUICE_ASSIGN_OR_RETURN(auto text, StringAt(path, value));
+    header_->metadata.emplace_back(path.key(1), std::move(text));
     return absl::OkStatus();
   }
 
@@ -97,9 +96,8 @@ class HeaderListener final : public JsonListener {
     const std::string& key = path.key(1);
     if (key == "shape" || key == "data_offsets") return WrongKind(path, "a list", value.kind);
     if (key != "dtype") return absl::OkStatus();
-    const auto text = StringAt(path, value);
-    if (!text.ok()) return text.status();
-    const auto type = ParseSafetensorsName(*text);
+    SLUICE_ASSIGN_OR_RETURN(const auto text, StringAt(path, value));
+    const auto type = ParseSafetensorsName(text);
     has_type_ = true;
     if (type.ok()) {
       header_->tensors.back().type = *type;
@@ -110,14 +108,13 @@ class HeaderListener final : public JsonListener {
   }
 
   absl::Status Number(const JsonPath& path, const JsonScalar& value) {
-    const auto number = IntegerAt(path, value);
-    if (!number.ok()) return number.status();
+    SLUICE_ASSIGN_OR_RETURN(const auto number, IntegerAt(path, value));
     const bool is_shape = path.key(1) == "shape";
     std::vector<int64_t>& list = is_shape ? shape_ : offsets_;
     // How long longer lists are is not worth memory.
     const int most = is_shape ? kMaxTensorDims : 2;
     if (static_cast<int>(list.size()) < most) {
-      list.push_back(*number);
+      list.push_back(number);
       return absl::OkStatus();
     }
     if (!is_shape) {
@@ -164,7 +161,7 @@ absl::Status PlaceTensors(SafetensorsHeader* header) {
                    });
   int64_t end = 0;
   for (SafetensorsTensor& tensor : header->tensors) {
-    if (absl::Status status = CheckTensor(tensor); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckTensor(tensor));
     if (tensor.begin != end) {
       return MakeError(absl::StatusCode::kInvalidArgument,
                        TensorInWords(tensor.name, Quoted(tensor.name)), " begins at ", tensor.begin,
@@ -243,28 +240,26 @@ absl::StatusOr<int64_t> SafetensorsHeaderBytes(absl::Span<const std::byte> first
 absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::Span<const std::byte> first,
                                                          int64_t object_bytes,
                                                          const SafetensorsLimits& limits) {
-  const auto header_bytes = SafetensorsHeaderBytes(first, object_bytes, limits);
-  if (!header_bytes.ok()) return header_bytes.status();
-  if (static_cast<int64_t>(first.size()) < *header_bytes) {
-    return absl::DataLossError(absl::StrCat("only ", first.size(), " of a safetensors header's ",
-                                            *header_bytes, " bytes"));
+  SLUICE_ASSIGN_OR_RETURN(const auto header_bytes,
+                          SafetensorsHeaderBytes(first, object_bytes, limits));
+  if (static_cast<int64_t>(first.size()) < header_bytes) {
+    return absl::DataLossError(
+        absl::StrCat("only ", first.size(), " of a safetensors header's ", header_bytes, " bytes"));
   }
   const absl::string_view text = TextOf(first).substr(
-      kSafetensorsPrefixBytes, static_cast<size_t>(*header_bytes - kSafetensorsPrefixBytes));
+      kSafetensorsPrefixBytes, static_cast<size_t>(header_bytes - kSafetensorsPrefixBytes));
   if (text.front() != '{') {
     return absl::InvalidArgumentError("a safetensors header must begin with '{'");
   }
   SafetensorsHeader header;
-  header.data_begin = *header_bytes;
+  header.data_begin = header_bytes;
   HeaderListener listener(limits, &header);
   // Metadata may hold whole files, such as a tokenizer's.
   const JsonLimits json = {
       .text_bytes = limits.header_bytes, .string_bytes = limits.header_bytes, .depth = 64};
   absl::Status status = ReadJson(text, json, &listener);
   if (status.ok()) status = PlaceTensors(&header);
-  if (!status.ok()) {
-    return MakeError(status.code(), "safetensors header: ", status);
-  }
+  SLUICE_RETURN_IF_ERROR(Annotate(status, "safetensors header"));
   if (object_bytes >= 0 && header.object_bytes > object_bytes) {
     return absl::DataLossError(absl::StrCat(
         "the object has ", object_bytes, " bytes, but its tensors end at ", header.object_bytes));

@@ -39,7 +39,7 @@ absl::Status CheckSpec(const SafetensorsSpec& spec) {
 absl::Status CheckSpecs(absl::Span<const SafetensorsSpec> specs) {
   absl::flat_hash_set<absl::string_view> names;
   for (const SafetensorsSpec& spec : specs) {
-    if (absl::Status status = CheckSpec(spec); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckSpec(spec));
     if (!names.insert(spec.name).second) {
       return MakeError(absl::StatusCode::kInvalidArgument,
                        TensorInWords(spec.name, Quoted(spec.name)), " is there twice");
@@ -60,9 +60,8 @@ std::vector<size_t> OrderOf(absl::Span<const SafetensorsSpec> specs) {
 
 // Appends "key":value after a comma, unless it is an object's first.
 absl::Status AppendMember(absl::string_view key, absl::string_view value, std::string* json) {
-  const auto quoted = JsonQuoted(key);
-  if (!quoted.ok()) return quoted.status();
-  absl::StrAppend(json, json->back() == '{' ? "" : ",", *quoted, ":", value);
+  SLUICE_ASSIGN_OR_RETURN(const auto quoted, JsonQuoted(key));
+  absl::StrAppend(json, json->back() == '{' ? "" : ",", quoted, ":", value);
   return absl::OkStatus();
 }
 
@@ -73,9 +72,8 @@ absl::StatusOr<std::string> MetadataText(const SafetensorsMetadata& metadata) {
     if (!keys.insert(key).second) {
       return absl::InvalidArgumentError(absl::StrCat("metadata ", Quoted(key), " is there twice"));
     }
-    const auto quoted = JsonQuoted(value);
-    if (!quoted.ok()) return quoted.status();
-    if (absl::Status status = AppendMember(key, *quoted, &json); !status.ok()) return status;
+    SLUICE_ASSIGN_OR_RETURN(const auto quoted, JsonQuoted(value));
+    SLUICE_RETURN_IF_ERROR(AppendMember(key, quoted, &json));
   }
   return json + "}";
 }
@@ -86,10 +84,8 @@ absl::StatusOr<std::string> HeaderText(const SafetensorsMetadata& metadata,
                                        absl::Span<const size_t> order) {
   std::string json = "{";
   if (!metadata.empty()) {
-    const auto text = MetadataText(metadata);
-    if (!text.ok()) return text.status();
-    if (absl::Status status = AppendMember(kSafetensorsMetadataKey, *text, &json); !status.ok())
-      return status;
+    SLUICE_ASSIGN_OR_RETURN(const auto text, MetadataText(metadata));
+    SLUICE_RETURN_IF_ERROR(AppendMember(kSafetensorsMetadataKey, text, &json));
   }
   for (const size_t i : order) {
     const SafetensorsTensor& tensor = tensors[i];
@@ -97,7 +93,7 @@ absl::StatusOr<std::string> HeaderText(const SafetensorsMetadata& metadata,
         absl::StrCat("{\"dtype\":\"", SafetensorsName(tensor.type), "\",\"shape\":[",
                      absl::StrJoin(tensor.shape, ","), "],\"data_offsets\":[", tensor.begin, ",",
                      tensor.end, "]}");
-    if (absl::Status status = AppendMember(tensor.name, value, &json); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(AppendMember(tensor.name, value, &json));
   }
   return json + "}";
 }
@@ -121,7 +117,7 @@ absl::StatusOr<SafetensorsLayout> LayOutSafetensors(absl::Span<const Safetensors
                                                     const SafetensorsMetadata& metadata,
                                                     int64_t data_alignment) {
   SLUICE_CHECK(data_alignment > 0 && data_alignment % 8 == 0, "alignment must be a multiple of 8");
-  if (absl::Status status = CheckSpecs(specs); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckSpecs(specs));
   SafetensorsLayout layout;
   for (const SafetensorsSpec& spec : specs) {
     layout.tensors.push_back({spec.name, spec.type, spec.shape});
@@ -139,9 +135,8 @@ absl::StatusOr<SafetensorsLayout> LayOutSafetensors(absl::Span<const Safetensors
     tensor.begin = end;
     tensor.end = end += bytes;
   }
-  const auto json = HeaderText(metadata, layout.tensors, order);
-  if (!json.ok()) return json.status();
-  layout.header = WithPrefix(*json, data_alignment);
+  SLUICE_ASSIGN_OR_RETURN(const auto json, HeaderText(metadata, layout.tensors, order));
+  layout.header = WithPrefix(json, data_alignment);
   const auto data_begin = static_cast<int64_t>(layout.header.size());
   const SafetensorsLimits limits;
   if (data_begin - kSafetensorsPrefixBytes > limits.header_bytes) {

@@ -98,17 +98,14 @@ class ShardIndexListener final : public JsonListener {
 
   static absl::Status Keep(const JsonPath& path, const JsonScalar& value,
                            std::optional<int64_t>* number) {
-    const auto read = IntegerAt(path, value);
-    if (!read.ok()) return read.status();
-    *number = *read;
+    SLUICE_ASSIGN_OR_RETURN(*number, IntegerAt(path, value));
     return absl::OkStatus();
   }
 
   static absl::Status Append(const JsonPath& path, const JsonScalar& value,
                              std::vector<int64_t>* list) {
-    const auto read = IntegerAt(path, value);
-    if (!read.ok()) return read.status();
-    list->push_back(*read);
+    SLUICE_ASSIGN_OR_RETURN(const auto read, IntegerAt(path, value));
+    list->push_back(read);
     return absl::OkStatus();
   }
 
@@ -135,18 +132,13 @@ class ShardIndexListener final : public JsonListener {
   }
 
   absl::Status Name(const JsonPath& path, const JsonScalar& value, bool is_format) {
-    const auto text = StringAt(path, value);
-    if (!text.ok()) return text.status();
+    SLUICE_ASSIGN_OR_RETURN(const auto text, StringAt(path, value));
     if (is_format) {
-      const auto format = ParseShardFormat(*text);
-      if (!format.ok()) return format.status();
-      index_->format = *format;
+      SLUICE_ASSIGN_OR_RETURN(index_->format, ParseShardFormat(text));
       has_format_ = true;
       return absl::OkStatus();
     }
-    const auto type = ParseElementType(*text);
-    if (!type.ok()) return type.status();
-    type_ = *type;
+    SLUICE_ASSIGN_OR_RETURN(type_, ParseElementType(text));
     return absl::OkStatus();
   }
 
@@ -182,9 +174,7 @@ class ShardIndexListener final : public JsonListener {
   absl::Status ObjectMember(const JsonPath& path, const JsonScalar& value) {
     const std::string& key = path.key(2);
     if (key == "name") {
-      auto name = StringAt(path, value);
-      if (!name.ok()) return name.status();
-      object_.name = *std::move(name);
+      SLUICE_ASSIGN_OR_RETURN(object_.name, StringAt(path, value));
       return absl::OkStatus();
     }
     if (key == "ranges") return WrongKind(path, "a list", value.kind);
@@ -220,8 +210,7 @@ class ShardIndexListener final : public JsonListener {
         return wrong("has \"ranges\" and what describes uniform items");
       }
       for (const auto& [offset, bytes] : object_.ranges) {
-        status = catalog.AddItems(1, offset, bytes, bytes);
-        if (!status.ok()) return status;
+        SLUICE_RETURN_IF_ERROR(catalog.AddItems(1, offset, bytes, bytes));
       }
       return absl::OkStatus();
     }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "storage/format/json_events.h"
 #include "storage/format/shard_index.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -51,13 +52,11 @@ absl::StatusOr<std::string> ShardIndexText(ShardFormat format, const Catalog& ca
   int64_t ranges = 0;
   for (size_t i = 0; i < catalog.objects().size(); ++i) {
     const Catalog::Object& object = catalog.objects()[i];
-    const auto name = JsonQuoted(object.name);
-    if (!name.ok()) return name.status();
-    const auto items = ItemsText(catalog, static_cast<int>(i), &ranges);
-    if (!items.ok()) return items.status();
-    absl::StrAppend(&text, i > 0 ? ",\n  " : "\n  ", "{\"name\": ", *name);
+    SLUICE_ASSIGN_OR_RETURN(const auto name, JsonQuoted(object.name));
+    SLUICE_ASSIGN_OR_RETURN(const auto items, ItemsText(catalog, static_cast<int>(i), &ranges));
+    absl::StrAppend(&text, i > 0 ? ",\n  " : "\n  ", "{\"name\": ", name);
     if (object.bytes >= 0) absl::StrAppend(&text, ", \"bytes\": ", object.bytes);
-    absl::StrAppend(&text, ", ", *items, "}");
+    absl::StrAppend(&text, ", ", items, "}");
   }
   absl::StrAppend(&text, "]}\n");
   return text;

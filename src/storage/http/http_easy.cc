@@ -1,8 +1,6 @@
 // Settings of easy handles, and libcurl's codes as statuses.
 #include "storage/http/http_easy.h"
 
-#include <cstdint>
-
 #include "absl/strings/str_cat.h"
 
 #ifndef SLUICE_VERSION

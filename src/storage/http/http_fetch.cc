@@ -10,6 +10,7 @@
 #include "storage/http/http_easy.h"
 #include "storage/http/http_response.h"
 #include "storage/http/http_url.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -73,10 +74,10 @@ long Milliseconds(int64_t time_ns) {
 absl::StatusOr<std::string> FetchHttpObject(absl::string_view url, int64_t bytes_max,
                                             const HttpOptions& options,
                                             const std::atomic<bool>* stop) {
-  if (absl::Status status = CheckHttpUrl(url); !status.ok()) return status;
-  if (absl::Status status = CheckHttpOptions(options); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckHttpUrl(url));
+  SLUICE_RETURN_IF_ERROR(CheckHttpOptions(options));
   HttpEasy easy;
-  if (absl::Status status = easy.Init(options); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(easy.Init(options));
   Fetch fetch;
   fetch.url = url;
   fetch.bytes_max = bytes_max;

@@ -16,6 +16,7 @@
 #include "storage/http/http_url.h"
 #include "storage/source_check.h"
 #include "storage/wake_set.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -59,15 +60,13 @@ class HttpSource final : public Source {
 };
 
 absl::Status HttpSource::Init(absl::string_view base_url, absl::Span<const std::string> names) {
-  if (absl::Status status = CheckHttpOptions(options_); !status.ok()) return status;
-  if (absl::Status status = AddObjects(base_url, names); !status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<WakeSet>> wake = WakeSet::Make();
-  if (!wake.ok()) return wake.status();
-  wake_ = *std::move(wake);
+  SLUICE_RETURN_IF_ERROR(CheckHttpOptions(options_));
+  SLUICE_RETURN_IF_ERROR(AddObjects(base_url, names));
+  SLUICE_ASSIGN_OR_RETURN(wake_, WakeSet::Make());
   const int connections = std::min(options_.connections_per_host, options_.connections_max);
   for (int i = 0; i < connections; ++i) {
     transfers_.push_back(std::make_unique<HttpTransfer>());
-    if (absl::Status status = transfers_.back()->Init(options_); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(transfers_.back()->Init(options_));
     idle_.push_back(transfers_.back().get());
   }
   multi_ = std::make_unique<HttpMulti>(wake_.get());
@@ -86,10 +85,9 @@ absl::Status HttpSource::AddObjects(absl::string_view base_url,
         absl::StrCat(versions_->size(), " versions of ", names.size(), " objects"));
   }
   for (size_t i = 0; i < names.size(); ++i) {
-    absl::StatusOr<std::string> url = JoinHttpUrl(base_url, names[i]);
-    if (!url.ok()) return url.status();
+    SLUICE_ASSIGN_OR_RETURN(std::string url, JoinHttpUrl(base_url, names[i]));
     const int64_t bytes = options_.object_bytes.empty() ? -1 : options_.object_bytes[i];
-    objects_.push_back({names[i], *std::move(url), bytes, false, &(*versions_)[i], nullptr});
+    objects_.push_back({names[i], std::move(url), bytes, false, &(*versions_)[i], nullptr});
     objects_.back().AskForVersion();
   }
   return CheckHttpUrl(base_url);
@@ -99,7 +97,7 @@ HttpSource::~HttpSource() { DropAll(); }
 
 absl::Status HttpSource::Start(absl::Span<const ReadOp> ops) {
   const int objects = static_cast<int>(objects_.size());
-  if (absl::Status status = CheckReadOps(ops, objects); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckReadOps(ops, objects));
   if (!multi_->status().ok()) return multi_->status();
   for (const ReadOp& op : ops) {
     op.TellWaits();
@@ -244,7 +242,7 @@ absl::StatusOr<std::unique_ptr<Source>> MakeHttpSource(absl::string_view base_ur
                                                        absl::Span<const std::string> names,
                                                        const HttpOptions& options) {
   auto source = std::make_unique<HttpSource>(options);
-  if (absl::Status status = source->Init(base_url, names); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(source->Init(base_url, names));
   return source;
 }
 

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "storage/source_check.h"
 #include "storage/wake_set.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -31,7 +32,7 @@ void HttpObject::AskForVersion() {
 }
 
 absl::Status HttpTransfer::Init(const HttpOptions& options) {
-  if (absl::Status status = easy_.Init(options); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(easy_.Init(options));
   curl_easy_setopt(easy(), CURLOPT_PRIVATE, this);
   curl_easy_setopt(easy(), CURLOPT_HEADERFUNCTION, &HttpTransfer::OnHeader);
   curl_easy_setopt(easy(), CURLOPT_HEADERDATA, this);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "tensor/error_text.h"
 #include "tensor/quoted.h"
 
 namespace sluice {
@@ -84,7 +85,7 @@ absl::Status CheckHttpUrl(absl::string_view url) {
 }
 
 absl::StatusOr<std::string> JoinHttpUrl(absl::string_view base, absl::string_view name) {
-  if (absl::Status status = CheckHttpUrl(base); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckHttpUrl(base));
   const auto bad = [&](absl::string_view why) {
     return absl::InvalidArgumentError(absl::StrCat("object name '", name, "' ", why));
   };

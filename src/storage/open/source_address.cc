@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "storage/http/http_url.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 
@@ -13,7 +14,7 @@ absl::StatusOr<SourceAddress> ParseSourceAddress(absl::string_view uri) {
   if (uri.empty()) return SourceAddress();
   for (const absl::string_view scheme : {"http", "https"}) {
     if (!absl::StartsWith(uri, absl::StrCat(scheme, "://"))) continue;
-    if (absl::Status status = CheckHttpUrl(uri); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckHttpUrl(uri));
     return SourceAddress{std::string(scheme),
                          absl::StrCat(uri, absl::EndsWith(uri, "/") ? "" : "/")};
   }

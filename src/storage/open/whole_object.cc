@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "storage/file/whole_file.h"
 #include "storage/http/http_fetch.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 
@@ -21,13 +22,11 @@ absl::StatusOr<WholeObject> ReadWholeObject(const SourceAddress& address, absl::
     HttpOptions http = HttpOptionsOf(options);
     // An object that still comes is not late, unless it drips.
     http.stall_timeout_ns = stall_ns;
-    absl::StatusOr<std::string> text = FetchHttpObject(path, bytes_max, http, &stop);
-    if (!text.ok()) return text.status();
-    return WholeObject{*std::move(text), absl::nullopt};
+    SLUICE_ASSIGN_OR_RETURN(std::string text, FetchHttpObject(path, bytes_max, http, &stop));
+    return WholeObject{std::move(text), absl::nullopt};
   }
-  absl::StatusOr<WholeFile> file = ReadWholeFile(path, bytes_max);
-  if (!file.ok()) return file.status();
-  return WholeObject{std::move(file->text), file->identity};
+  SLUICE_ASSIGN_OR_RETURN(WholeFile file, ReadWholeFile(path, bytes_max));
+  return WholeObject{std::move(file.text), file.identity};
 }
 
 }  // namespace sluice

@@ -43,11 +43,10 @@ class ProbeMemory {
     constexpr size_t kBytes = size_t{2} << 20;
     const CurrentCudaDevice current(ordinal_);
     if (!current.status().ok()) return current.status();
-    const absl::StatusOr<std::string> gpu = PciBusIdOf(ordinal_);
-    if (!gpu.ok()) return gpu.status();
+    SLUICE_ASSIGN_OR_RETURN(const std::string gpu, PciBusIdOf(ordinal_));
     SLUICE_CUDA_RETURN_IF_ERROR(cudaMalloc, (&data_, kBytes));
     Probe probe;
-    std::memcpy(probe.gpu.data(), gpu->data(), std::min(gpu->size(), probe.gpu.size() - 1));
+    std::memcpy(probe.gpu.data(), gpu.data(), std::min(gpu.size(), probe.gpu.size() - 1));
     SLUICE_CUDA_RETURN_IF_ERROR(cudaIpcGetMemHandle, (&probe.handle, data_));
     return probe;
   }
@@ -89,7 +88,7 @@ absl::Status TryAll(int ordinal, size_t own, const std::vector<Probe>& probes) {
   if (!current.status().ok()) return current.status();
   for (size_t rank = 0; rank < probes.size(); ++rank) {
     if (rank == own) continue;
-    if (absl::Status status = Try(probes[own], rank, probes[rank]); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(Try(probes[own], rank, probes[rank]));
   }
   return absl::OkStatus();
 }
@@ -125,11 +124,11 @@ absl::StatusOr<std::unique_ptr<CudaIpcTransport>> CudaIpcTransport::Connect(
   ProbeMemory memory(queue.ok() ? queue->ordinal : 0);
   using Own = absl::StatusOr<Probe>;
   const Own own = made.ok() ? memory.Make() : Own(made.status());
-  const auto probes = ExchangeIfAllOk(fabric, own.ok() ? *own : Probe(), own.status(), timeout);
-  if (!probes.ok()) return probes.status();
-  if (absl::Status status = CheckOneNode(fabric->node_of_rank()); !status.ok()) return status;
+  SLUICE_ASSIGN_OR_RETURN(
+      const auto probes, ExchangeIfAllOk(fabric, own.ok() ? *own : Probe(), own.status(), timeout));
+  SLUICE_RETURN_IF_ERROR(CheckOneNode(fabric->node_of_rank()));
 
-  absl::Status status = TryAll(queue->ordinal, static_cast<size_t>(fabric->rank()), *probes);
+  absl::Status status = TryAll(queue->ordinal, static_cast<size_t>(fabric->rank()), probes);
   if (status = Agree(fabric, status, timeout); !status.ok()) return status;
   status = (*made)->OpenMessages(fabric);
   if (status = Agree(fabric, status, timeout); !status.ok()) return status;
@@ -141,17 +140,15 @@ absl::StatusOr<std::unique_ptr<CudaIpcTransport>> CudaIpcTransport::Prepare(
   int multiprocessors = 0;
   SLUICE_CUDA_RETURN_IF_ERROR(cudaDeviceGetAttribute,
                               (&multiprocessors, cudaDevAttrMultiProcessorCount, queue.ordinal));
-  absl::StatusOr<CudaIpcExporter> exporter = CudaIpcExporter::Create(options.open_bytes_max);
-  if (!exporter.ok()) return exporter.status();
+  SLUICE_ASSIGN_OR_RETURN(CudaIpcExporter exporter,
+                          CudaIpcExporter::Create(options.open_bytes_max));
   return std::unique_ptr<CudaIpcTransport>(new CudaIpcTransport(
-      fabric.rank(), queue, multiprocessors, *std::move(exporter), fabric.size()));
+      fabric.rank(), queue, multiprocessors, std::move(exporter), fabric.size()));
 }
 
 absl::Status CudaIpcTransport::OpenMessages(Fabric* fabric) {
   for (std::unique_ptr<Transport>* messages : {&offers_, &answers_}) {
-    absl::StatusOr<std::unique_ptr<Transport>> opened = fabric->OpenTransport();
-    if (!opened.ok()) return opened.status();
-    *messages = *std::move(opened);
+    SLUICE_ASSIGN_OR_RETURN(*messages, fabric->OpenTransport());
   }
   return absl::OkStatus();
 }

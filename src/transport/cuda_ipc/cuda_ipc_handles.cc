@@ -39,11 +39,9 @@ bool IsSame(const cudaIpcMemHandle_t& a, const cudaIpcMemHandle_t& b) {
 }  // namespace
 
 absl::StatusOr<CudaIpcExporter> CudaIpcExporter::Create(int64_t open_bytes_max) {
-  const absl::StatusOr<void*> find_range = FindCudaDriverFunction("cuMemGetAddressRange");
-  if (!find_range.ok()) return find_range.status();
-  const absl::StatusOr<void*> ask = FindCudaDriverFunction("cuPointerGetAttribute");
-  if (!ask.ok()) return ask.status();
-  return CudaIpcExporter(reinterpret_cast<FindRange>(*find_range), reinterpret_cast<Ask>(*ask),
+  SLUICE_ASSIGN_OR_RETURN(void* const find_range, FindCudaDriverFunction("cuMemGetAddressRange"));
+  SLUICE_ASSIGN_OR_RETURN(void* const ask, FindCudaDriverFunction("cuPointerGetAttribute"));
+  return CudaIpcExporter(reinterpret_cast<FindRange>(find_range), reinterpret_cast<Ask>(ask),
                          static_cast<uint64_t>(open_bytes_max));
 }
 
@@ -152,9 +150,7 @@ absl::StatusOr<CudaIpcMemory> CudaIpcExporter::Export(const std::byte* data, siz
 absl::Status CudaIpcExporter::Keep(absl::Span<std::byte> memory) {
   kept_begin_ = kept_end_ = 0;
   if (memory.empty()) return absl::OkStatus();
-  const absl::StatusOr<CudaIpcMemory> exported = Export(memory.data(), memory.size());
-  if (!exported.ok()) return exported.status();
-  kept_ = *exported;
+  SLUICE_ASSIGN_OR_RETURN(kept_, Export(memory.data(), memory.size()));
   kept_begin_ = AddressOf(memory.data());
   kept_end_ = kept_begin_ + memory.size();
   return absl::OkStatus();
@@ -179,9 +175,7 @@ CudaIpcImports::~CudaIpcImports() {
 absl::StatusOr<const std::byte*> CudaIpcImports::Open(int peer, const CudaIpcMemory& memory) {
   auto found = mappings_.find({peer, memory.handle});
   if (found == mappings_.end()) {
-    const absl::StatusOr<Mappings::iterator> made = Map(peer, memory);
-    if (!made.ok()) return made.status();
-    found = *made;
+    SLUICE_ASSIGN_OR_RETURN(found, Map(peer, memory));
   }
   const Mapping& mapping = found->second;
   return mapping.data + static_cast<int64_t>(memory.base + memory.offset - mapping.data_at_peer);
@@ -214,11 +208,10 @@ absl::StatusOr<CudaIpcImports::Mappings::iterator> CudaIpcImports::Map(
 absl::StatusOr<uint64_t> CudaIpcImports::AtPeer(const void* opened, const CudaIpcMemory& memory) {
   const uint64_t in_block = memory.base % kBlockBytes;
   if (in_block == 0 || AddressOf(opened) % kBlockBytes != 0) return memory.base;
-  const absl::StatusOr<void*> find_range = FindCudaDriverFunction("cuMemGetAddressRange");
-  if (!find_range.ok()) return find_range.status();
+  SLUICE_ASSIGN_OR_RETURN(void* const find_range, FindCudaDriverFunction("cuMemGetAddressRange"));
   unsigned long long base = 0;
   size_t length = 0;
-  const int result = reinterpret_cast<FindRange>(*find_range)(&base, &length, AddressOf(opened));
+  const int result = reinterpret_cast<FindRange>(find_range)(&base, &length, AddressOf(opened));
   if (result != 0) return NoRange(result, "nothing else tells what of a block was opened");
   const bool is_block = base == AddressOf(opened) && in_block + memory.bytes <= length;
   return is_block ? memory.base - in_block : memory.base;

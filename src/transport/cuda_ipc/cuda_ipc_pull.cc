@@ -5,10 +5,10 @@
 #include <numeric>
 #include <vector>
 
-#include "absl/types/span.h"
 #include "device/cuda/cuda_error.h"
 #include "device/cuda/cuda_kernels.h"
 #include "device/cuda/cuda_pieces.h"
+#include "tensor/error_text.h"
 #include "transport/cuda_ipc/cuda_ipc_transport.h"
 
 namespace sluice {
@@ -102,10 +102,10 @@ absl::Status Interleaved(const std::byte* src, const PullRows& from, std::byte* 
     const size_t src_in_row = at % from.row_bytes;
     const size_t dst_in_row = at % to.row_bytes;
     const size_t stretch = std::min(from.row_bytes - src_in_row, to.row_bytes - dst_in_row);
-    absl::Status status = launcher->Add({src + at / from.row_bytes * from.stride_bytes + src_in_row,
-                                         dst + at / to.row_bytes * to.stride_bytes + dst_in_row,
-                                         stretch, bytes / period, src_period, dst_period, 1, 0, 0});
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(
+        launcher->Add({src + at / from.row_bytes * from.stride_bytes + src_in_row,
+                       dst + at / to.row_bytes * to.stride_bytes + dst_in_row, stretch,
+                       bytes / period, src_period, dst_period, 1, 0, 0}));
     at += stretch;
   }
   return absl::OkStatus();

@@ -45,7 +45,7 @@ absl::Status CudaIpcTransport::Record(uint32_t number, uint32_t* event,
   *event = number % kCudaIpcEventsMax;
   SharedEvent& shared = events_[*event];
   if (shared.event == nullptr) {
-    if (absl::Status status = MakeEvent(&shared); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(MakeEvent(&shared));
   }
   *handle = shared.handle;
   return CudaStatus(cudaEventRecord(shared.event, queue_.stream), "cudaEventRecord");
@@ -98,9 +98,7 @@ void CudaIpcTransport::CloseImports() {
 absl::Status CudaIpcTransport::Start(absl::Span<const TransportOp> ops) {
   CheckOps(ops, rank_, size_, traits());
   const int capacity = static_cast<int>(messages_->slots.size());
-  if (absl::Status status = CheckCapacity(ops.size(), outstanding(), capacity); !status.ok()) {
-    return status;
-  }
+  SLUICE_RETURN_IF_ERROR(CheckCapacity(ops.size(), outstanding(), capacity));
   offer_ops_.clear();
   answer_ops_.clear();
   for (const TransportOp& op : ops) Prepare(op);
@@ -152,7 +150,7 @@ absl::Status CudaIpcTransport::FillOffer(uint32_t number) {
   if (status.ok()) status = BeginWork();
   if (status.ok()) status = Record(number, &offer.event_number, &offer.event);
   if (status.ok()) return status;
-  return MakeError(status.code(), DescribeOp(op, rank_), ": ", status);
+  return Annotate(status, DescribeOp(op, rank_));
 }
 
 // Operations end in any order, and small ones are many: what is drained comes after all of them.
@@ -164,7 +162,7 @@ absl::Status CudaIpcTransport::BeginWork() {
 
 absl::StatusOr<int> CudaIpcTransport::Poll(absl::Span<TransportEvent> events) {
   if (outstanding_ > static_cast<int>(ended_count_)) {
-    if (absl::Status status = PollMessages(); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(PollMessages());
   }
   int count = 0;
   while (ended_count_ > 0 && static_cast<size_t>(count) < events.size()) {
@@ -189,8 +187,7 @@ absl::Status CudaIpcTransport::PollMessages() {
       count = messages->Poll(absl::MakeSpan(events));
       if (!count.ok()) return count.status();
       for (size_t i = 0; i < static_cast<size_t>(*count); ++i) {
-        absl::Status status = MessageEnded(messages == offers_.get(), events[i]);
-        if (!status.ok()) return status;
+        SLUICE_RETURN_IF_ERROR(MessageEnded(messages == offers_.get(), events[i]));
       }
     } while (*count == static_cast<int>(events.size()));
   }
@@ -253,23 +250,21 @@ absl::Status CudaIpcTransport::Pull(uint32_t number) {
     answer.has_event = 1;
     return status;
   }
-  return MakeError(status.code(), DescribeOp(op, rank_), ": ", status);
+  return Annotate(status, DescribeOp(op, rank_));
 }
 
 absl::Status CudaIpcTransport::EnqueuePullOf(const Slot& slot) {
   const TransportOp& op = slot.op;
   const Offer& offer = slot.offer;
-  const absl::StatusOr<cudaEvent_t> event = imports_.Open(op.peer, offer.event_number, offer.event);
-  if (!event.ok()) return event.status();
-  const absl::StatusOr<const std::byte*> src = imports_.Open(op.peer, offer.memory);
-  if (!src.ok()) return src.status();
-  absl::Status status = BeginWork();
-  if (!status.ok()) return status;
-  status = CudaStatus(cudaStreamWaitEvent(queue_.stream, *event, 0), "cudaStreamWaitEvent");
-  if (!status.ok()) return status;
+  SLUICE_ASSIGN_OR_RETURN(const cudaEvent_t event,
+                          imports_.Open(op.peer, offer.event_number, offer.event));
+  SLUICE_ASSIGN_OR_RETURN(const std::byte* const src, imports_.Open(op.peer, offer.memory));
+  SLUICE_RETURN_IF_ERROR(BeginWork());
+  SLUICE_RETURN_IF_ERROR(
+      CudaStatus(cudaStreamWaitEvent(queue_.stream, event, 0), "cudaStreamWaitEvent"));
   const PullRows src_rows = {static_cast<size_t>(offer.row_bytes),
                              static_cast<size_t>(offer.stride_bytes)};
-  return EnqueuePull(queue_, multiprocessors_, *src, src_rows, op.data,
+  return EnqueuePull(queue_, multiprocessors_, src, src_rows, op.data,
                      {op.row_bytes, op.stride_bytes}, op.bytes);
 }
 
@@ -305,9 +300,9 @@ absl::Status CudaIpcTransport::TakeAnswer(uint32_t inbox, const absl::Status& ou
 absl::Status CudaIpcTransport::WaitForPull(int peer, const Answer& answer) {
   const CurrentCudaDevice current(queue_.ordinal);
   if (!current.status().ok()) return current.status();
-  const absl::StatusOr<cudaEvent_t> event = imports_.Open(peer, answer.event_number, answer.event);
-  if (!event.ok()) return event.status();
-  return CudaStatus(cudaStreamWaitEvent(queue_.stream, *event, 0), "cudaStreamWaitEvent");
+  SLUICE_ASSIGN_OR_RETURN(const cudaEvent_t event,
+                          imports_.Open(peer, answer.event_number, answer.event));
+  return CudaStatus(cudaStreamWaitEvent(queue_.stream, event, 0), "cudaStreamWaitEvent");
 }
 
 void CudaIpcTransport::Advance(uint32_t number) {

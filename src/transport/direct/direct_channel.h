@@ -5,7 +5,6 @@
 
 #include <array>
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 
 #include "device/stores.h"

@@ -1,5 +1,4 @@
 // Folds: receives that meet several sends, each by a part of theirs.
-#include <algorithm>
 #include <cerrno>
 #include <utility>
 

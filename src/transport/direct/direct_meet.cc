@@ -1,5 +1,4 @@
 // Decides who copies what has met: both ends, one of them, or neither.
-#include <utility>
 
 #include "transport/direct/direct_copy.h"
 #include "transport/direct/direct_transport.h"

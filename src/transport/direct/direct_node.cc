@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 #include "transport/direct/available_memory.h"
 #include "transport/direct/process_memory.h"
 
@@ -47,12 +48,11 @@ absl::StatusOr<std::vector<T>> Exchange(DirectExchange exchange, const absl::Sta
                                         const T& own) {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= kMaxDirectRecordBytes);
   const std::string record(reinterpret_cast<const char*>(&own), sizeof(T));
-  const absl::StatusOr<std::vector<std::string>> records = exchange(status, record);
-  if (!records.ok()) return records.status();
-  std::vector<T> values(records->size());
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<std::string> records, exchange(status, record));
+  std::vector<T> values(records.size());
   for (size_t i = 0; i < values.size(); ++i) {
-    SLUICE_CHECK((*records)[i].size() == sizeof(T), "a record of another length");
-    std::memcpy(&values[i], (*records)[i].data(), sizeof(T));
+    SLUICE_CHECK(records[i].size() == sizeof(T), "a record of another length");
+    std::memcpy(&values[i], records[i].data(), sizeof(T));
   }
   return values;
 }
@@ -125,8 +125,7 @@ absl::StatusOr<DirectNode> DirectNode::Connect(int rank, absl::Span<const int> n
   own.probe = (*probes)[0] = RandomWord();
   if (control.ok()) own.control = (*control)->name();
   AllowCopies();
-  const auto hellos = Exchange(exchange, control.status(), own);
-  if (!hellos.ok()) return hellos.status();
+  SLUICE_ASSIGN_OR_RETURN(const auto hellos, Exchange(exchange, control.status(), own));
 
   node.control_ = *std::move(control);
   node.claims_ = ClaimsIn(*node.control_, ranks.size());
@@ -136,7 +135,7 @@ absl::StatusOr<DirectNode> DirectNode::Connect(int rank, absl::Span<const int> n
       static_cast<size_t>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
   for (size_t i = 0; i < ranks.size() && status.ok(); ++i) {
     if (i == own_place) continue;
-    const Hello& hello = (*hellos)[static_cast<size_t>(ranks[i])];
+    const Hello& hello = hellos[static_cast<size_t>(ranks[i])];
     status = node.AddPeer(ranks[i], hello.control, hello.process, i, own_place, ranks.size());
     if (!status.ok()) continue;
     DirectPeer& peer = node.peers_.back();
@@ -157,11 +156,10 @@ absl::StatusOr<DirectNode> DirectNode::Connect(int rank, absl::Span<const int> n
     // If the peer has noticed nothing, its words went to another process.
     if (!peer.writes_here_ && limit.rank < 0) limit = node.LimitOf(peer, EIO);
   }
-  const auto limits = Exchange(exchange, absl::OkStatus(), limit);
-  if (!limits.ok()) return limits.status();
-  const auto first = std::find_if(limits->begin(), limits->end(),
+  SLUICE_ASSIGN_OR_RETURN(const auto limits, Exchange(exchange, absl::OkStatus(), limit));
+  const auto first = std::find_if(limits.begin(), limits.end(),
                                   [](const DirectLimit& each) { return each.rank >= 0; });
-  if (first != limits->end()) node.limit_ = *first;
+  if (first != limits.end()) node.limit_ = *first;
   node.control_->CloseDescriptor();
   return node;
 }
@@ -169,10 +167,9 @@ absl::StatusOr<DirectNode> DirectNode::Connect(int rank, absl::Span<const int> n
 absl::Status DirectNode::AddPeer(int rank, const SharedSegmentName& name,
                                  const ProcessName& process, size_t place, size_t own_place,
                                  size_t ranks) {
-  absl::StatusOr<std::shared_ptr<SharedSegment>> control = SharedSegment::Attach(name);
-  if (!control.ok()) return control.status();
+  SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<SharedSegment> control, SharedSegment::Attach(name));
   DirectPeer peer(rank, process);
-  peer.control_ = *std::move(control);
+  peer.control_ = std::move(control);
   peer.in_ = QueuesIn(*control_) + place;
   peer.out_ = QueuesIn(*peer.control_) + own_place;
   peer.claims_ = ClaimsIn(*peer.control_, ranks);
@@ -232,12 +229,11 @@ absl::StatusOr<std::shared_ptr<std::byte>> DirectNode::Share(size_t bytes,
     }
   }
   own.available = AvailableMemory();
-  const auto records = Exchange(exchange, status, own);
-  if (!records.ok()) return records.status();
-  status = CheckAvailable(*records);
+  SLUICE_ASSIGN_OR_RETURN(const auto records, Exchange(exchange, status, own));
+  status = CheckAvailable(records);
   if (status.ok() && segment != nullptr) status = segment->Reserve();
   for (DirectPeer& peer : peers_) {
-    const ShareRecord& record = (*records)[static_cast<size_t>(peer.rank())];
+    const ShareRecord& record = records[static_cast<size_t>(peer.rank())];
     DropUnused(record, &peer);
     if (record.number == 0) continue;
     absl::StatusOr<std::shared_ptr<SharedSegment>> attached = SharedSegment::Attach(record.name);

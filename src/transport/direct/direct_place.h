@@ -3,7 +3,6 @@
 #define SLUICE_SRC_TRANSPORT_DIRECT_DIRECT_PLACE_H_
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 
 #include "sluice/transport.h"

@@ -52,10 +52,7 @@ absl::Status DirectTransport::Reserve(int capacity) {
 absl::Status DirectTransport::Start(absl::Span<const TransportOp> ops) {
   CheckOps(ops, node_.rank(), node_.size(), traits());
   const int capacity = static_cast<int>(operations_.size());
-  if (absl::Status status = CheckCapacity(CountOperations(ops), outstanding_, capacity);
-      !status.ok()) {
-    return status;
-  }
+  SLUICE_RETURN_IF_ERROR(CheckCapacity(CountOperations(ops), outstanding_, capacity));
   for (const TransportOp& op : ops) {
     if (op.fold != nullptr) {
       StartFold(op);
@@ -324,7 +321,7 @@ absl::Status DirectTransport::CopyError(const Operation& operation, int error) {
                      ", has given it up, or the fold that it belongs to");
   }
   const absl::Status status = absl::ErrnoToStatus(error, "it cannot be copied");
-  return MakeError(status.code(), DescribeOp(operation.op, node_.rank()), ": ", status);
+  return Annotate(status, DescribeOp(operation.op, node_.rank()));
 }
 
 }  // namespace sluice

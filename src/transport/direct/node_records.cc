@@ -36,9 +36,7 @@ NodeRecords::NodeRecords(int rank, absl::Span<const int> node_of_rank)
 absl::StatusOr<std::unique_ptr<NodeRecords>> NodeRecords::Make(int rank,
                                                                absl::Span<const int> node_of_rank) {
   auto records = std::unique_ptr<NodeRecords>(new NodeRecords(rank, node_of_rank));
-  auto inbox = SharedSegment::Create(records->InboxBytes());
-  if (!inbox.ok()) return inbox.status();
-  records->inbox_ = *std::move(inbox);
+  SLUICE_ASSIGN_OR_RETURN(records->inbox_, SharedSegment::Create(records->InboxBytes()));
   UseSmallPages(*records->inbox_);
   return records;
 }

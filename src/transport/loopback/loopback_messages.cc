@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 #include "transport/op_check.h"
 
 namespace sluice {
@@ -92,9 +93,7 @@ absl::Status LoopbackMessages::Start(int rank, absl::Span<const TransportOp> ops
   const std::lock_guard<std::mutex> lock(mutex_);
   End& end = At(rank);
   const int capacity = static_cast<int>(end.entries.size());
-  if (absl::Status status = CheckCapacity(ops.size(), end.outstanding, capacity); !status.ok()) {
-    return status;
-  }
+  SLUICE_RETURN_IF_ERROR(CheckCapacity(ops.size(), end.outstanding, capacity));
   for (const TransportOp& op : ops) {
     const int index = end.unused.back();
     end.unused.pop_back();

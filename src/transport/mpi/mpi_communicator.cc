@@ -83,7 +83,7 @@ absl::StatusOr<std::shared_ptr<MpiCommunicator>> MpiCommunicator::Duplicate(
     if (complete == 0 && processes != nullptr) {
       if (absl::Status status = processes->Check(); !status.ok()) {
         static_cast<void>(duplication.release());
-        return MakeError(status.code(), kDuplicating, ": ", status);
+        return Annotate(status, kDuplicating);
       }
     }
     if (complete == 0) {

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <memory>
 #include <thread>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "sluice/transport.h"

@@ -159,13 +159,12 @@ absl::StatusOr<Introduction> Introduce(const absl::optional<int>& ranks_per_node
 absl::StatusOr<std::vector<Introduction>> Meet(MpiGather& gather, const Introduction& own,
                                                const Deadline& deadline) {
   const auto record = absl::MakeConstSpan(reinterpret_cast<const std::byte*>(&own), sizeof(own));
-  if (absl::Status status = gather.Start(record); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(gather.Start(record));
   std::vector<std::byte> all;
   std::vector<int> missing;
   while (true) {
-    const absl::StatusOr<bool> complete = gather.Poll(&all, &missing);
-    if (!complete.ok()) return complete.status();
-    if (*complete) break;
+    SLUICE_ASSIGN_OR_RETURN(const bool complete, gather.Poll(&all, &missing));
+    if (complete) break;
     if (deadline.Passed()) {
       return MakeError(absl::StatusCode::kDeadlineExceeded, "making a fabric: after ",
                        absl::FormatDuration(deadline.timeout()), " nothing has come from ",
@@ -189,34 +188,30 @@ bool IsFirstOfNode(int rank, absl::Span<const int> nodes) {
 absl::StatusOr<std::unique_ptr<Fabric>> MakeMpiFabric(MPI_Comm comm,
                                                       const MpiFabricOptions& options) {
   const Deadline deadline(options.timeout);
-  if (absl::Status status = CheckThread(); !status.ok()) return status;
-  if (absl::Status status = CheckCommunicator(comm); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckThread());
+  SLUICE_RETURN_IF_ERROR(CheckCommunicator(comm));
   IgnoreBrokenPipes();
-  auto own = MpiCommunicator::Duplicate(comm, deadline);
-  if (!own.ok()) return own.status();
+  SLUICE_ASSIGN_OR_RETURN(auto own, MpiCommunicator::Duplicate(comm, deadline));
 
-  auto introduction = Introduce(options.ranks_per_node);
-  if (!introduction.ok()) return introduction.status();
-  auto gather = std::make_unique<MpiGather>(*own);
-  const auto introductions = Meet(*gather, *introduction, deadline);
-  if (!introductions.ok()) return introductions.status();
-  auto nodes = PlannedNodesOf(*introductions);
-  if (!nodes.ok()) return nodes.status();
+  SLUICE_ASSIGN_OR_RETURN(auto introduction, Introduce(options.ranks_per_node));
+  auto gather = std::make_unique<MpiGather>(own);
+  SLUICE_ASSIGN_OR_RETURN(const auto introductions, Meet(*gather, introduction, deadline));
+  SLUICE_ASSIGN_OR_RETURN(auto nodes, PlannedNodesOf(introductions));
 
   std::vector<ProcessName> names;
-  for (const Introduction& each : *introductions) names.push_back(each.process);
-  const std::vector<int> seen_nodes = NodesOf(*introductions);
-  auto processes = std::make_shared<RankProcesses>((*own)->rank(), names, seen_nodes);
+  for (const Introduction& each : introductions) names.push_back(each.process);
+  const std::vector<int> seen_nodes = NodesOf(introductions);
+  auto processes = std::make_shared<RankProcesses>(own->rank(), names, seen_nodes);
   const std::string limit = processes->Limit();
-  if (IsFirstOfNode((*own)->rank(), seen_nodes)) {
+  if (IsFirstOfNode(own->rank(), seen_nodes)) {
     for (const std::string& each : {limit, WhatMpiLacks()}) {
       if (!each.empty()) SayOnce(each);
     }
   }
-  auto posts = std::make_unique<MpiPosts>(*own, processes);
-  if (absl::Status status = posts->Listen(); !status.ok()) return status;
-  return std::make_unique<MpiFabric>(*std::move(nodes), *own, std::move(processes),
-                                     std::move(gather), std::move(posts), options.timeout);
+  auto posts = std::make_unique<MpiPosts>(own, processes);
+  SLUICE_RETURN_IF_ERROR(posts->Listen());
+  return std::make_unique<MpiFabric>(std::move(nodes), own, std::move(processes), std::move(gather),
+                                     std::move(posts), options.timeout);
 }
 
 }  // namespace sluice

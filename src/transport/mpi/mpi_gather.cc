@@ -2,12 +2,11 @@
 #include "transport/mpi/mpi_gather.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 #include "transport/mpi/mpi_error.h"
 
 namespace sluice {
@@ -63,9 +62,8 @@ absl::Status MpiGather::Advance() {
   for (int turn = 0; moved && turn < kMaxTurns; ++turn) {
     moved = false;
     for (const auto& step : {&MpiGather::Receive, &MpiGather::Test, &MpiGather::Send}) {
-      const absl::StatusOr<bool> has = (this->*step)();
-      if (!has.ok()) return has.status();
-      moved = moved || *has;
+      SLUICE_ASSIGN_OR_RETURN(const bool has, (this->*step)());
+      moved = moved || has;
     }
   }
   return absl::OkStatus();
@@ -102,7 +100,7 @@ absl::StatusOr<bool> MpiGather::Receive() {
     return MakeError(absl::StatusCode::kDataLoss, Describe(message), ": it has ", bytes, " bytes");
   }
   message.bytes.resize(static_cast<size_t>(bytes));
-  if (absl::Status status = Begin(std::move(message)); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(Begin(std::move(message)));
   return true;
 }
 
@@ -112,8 +110,7 @@ absl::StatusOr<bool> MpiGather::Send() {
   bool sent = false;
   while (tree_.Next(MonotonicNs(), busy, &out)) {
     sent = true;
-    absl::Status status = Begin({out.dst, false, out.is_needed, std::move(out.bytes)});
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(Begin({out.dst, false, out.is_needed, std::move(out.bytes)}));
   }
   return sent;
 }

@@ -3,9 +3,6 @@
 // The sends are synchronous: so a receiver that does not poll holds no more than Fabric allows.
 #include "transport/mpi/mpi_posts.h"
 
-#include <algorithm>
-#include <string>
-
 #include "transport/mpi/mpi_error.h"
 #include "transport/op_check.h"
 

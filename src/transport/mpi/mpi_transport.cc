@@ -48,9 +48,7 @@ absl::Status MpiTransport::Reserve(int capacity) {
 
 absl::Status MpiTransport::Start(absl::Span<const TransportOp> ops) {
   CheckOps(ops, comm_->rank(), comm_->size(), traits());
-  if (absl::Status status = CheckCapacity(ops.size(), outstanding(), capacity_); !status.ok()) {
-    return status;
-  }
+  SLUICE_RETURN_IF_ERROR(CheckCapacity(ops.size(), outstanding(), capacity_));
   for (const TransportOp& op : ops) StartOne(op);
   return absl::OkStatus();
 }
@@ -108,9 +106,7 @@ absl::Status MpiTransport::Post(size_t slot) {
   MPI_Datatype type = MPI_BYTE;
   int count = knock ? 0 : static_cast<int>(op.bytes);
   if (op.row_bytes != 0 && !knock) {
-    const absl::StatusOr<MPI_Datatype> made = TypeOf(op);
-    if (!made.ok()) return made.status();
-    type = *made;
+    SLUICE_ASSIGN_OR_RETURN(type, TypeOf(op));
     count = 1;
   }
   MPI_Request* request = &requests_[slot];
@@ -165,7 +161,7 @@ void MpiTransport::FreeTypes() {
 
 absl::StatusOr<int> MpiTransport::Poll(absl::Span<TransportEvent> events) {
   if (ended_ == 0 && active_ > 0) {
-    if (absl::Status status = Test(); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(Test());
   }
   const int count = std::min(ended_, static_cast<int>(events.size()));
   for (int i = 0; i < count; ++i) {

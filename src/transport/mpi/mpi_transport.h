@@ -17,7 +17,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/string_view.h"
 #include "sluice/transport.h"
 #include "tensor/error_text.h"
 #include "transport/deadline.h"

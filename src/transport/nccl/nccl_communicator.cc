@@ -37,9 +37,8 @@ struct GpuIdentity {
 };
 
 absl::Status FindGpu(int ordinal, GpuIdentity* gpu) {
-  const absl::StatusOr<std::string> bus_id = PciBusIdOf(ordinal);
-  if (!bus_id.ok()) return bus_id.status();
-  std::memcpy(gpu->bus_id.data(), bus_id->data(), std::min(bus_id->size(), gpu->bus_id.size() - 1));
+  SLUICE_ASSIGN_OR_RETURN(const std::string bus_id, PciBusIdOf(ordinal));
+  std::memcpy(gpu->bus_id.data(), bus_id.data(), std::min(bus_id.size(), gpu->bus_id.size() - 1));
   int version = 0;
   const ncclResult_t result = ncclGetVersion(&version);
   if (result != ncclSuccess)
@@ -88,9 +87,8 @@ absl::StatusOr<ncclUniqueId> AgreeOnId(Fabric* fabric, absl::Duration timeout) {
       status = NcclError(result, "ncclGetUniqueId", nullptr, ErrorText("NCCL's set-up"));
     }
   }
-  const auto ids = ExchangeIfAllOk(fabric, id, status, timeout);
-  if (!ids.ok()) return ids.status();
-  return (*ids)[0];
+  SLUICE_ASSIGN_OR_RETURN(const auto ids, ExchangeIfAllOk(fabric, id, status, timeout));
+  return ids[0];
 }
 
 ncclConfig_t ConfigOf(const NcclOptions& options) {
@@ -111,16 +109,13 @@ absl::StatusOr<std::unique_ptr<NcclCommunicator>> NcclCommunicator::Connect(
   absl::Status found = queue.ok() ? FindGpu(queue->ordinal, &gpu) : queue.status();
   auto ending = NcclEnding::Create();
   found.Update(ending.status());
-  const auto gpus = ExchangeIfAllOk(fabric, gpu, found, options.timeout);
-  if (!gpus.ok()) return gpus.status();
-  absl::Status status = CheckGpus(fabric->node_of_rank(), *gpus);
-  if (!status.ok()) return status;
+  SLUICE_ASSIGN_OR_RETURN(const auto gpus, ExchangeIfAllOk(fabric, gpu, found, options.timeout));
+  SLUICE_RETURN_IF_ERROR(CheckGpus(fabric->node_of_rank(), gpus));
 
-  const absl::StatusOr<ncclUniqueId> id = AgreeOnId(fabric, options.timeout);
-  if (!id.ok()) return id.status();
+  SLUICE_ASSIGN_OR_RETURN(const ncclUniqueId id, AgreeOnId(fabric, options.timeout));
   std::unique_ptr<NcclCommunicator> made(new NcclCommunicator(
       fabric->rank(), fabric->size(), *queue, options.timeout, *std::move(ending)));
-  status = made->UntilAllConnected(fabric, made->Begin(*id, options));
+  absl::Status status = made->UntilAllConnected(fabric, made->Begin(id, options));
   if (!status.ok()) {
     made->Abort();
     return status;
@@ -150,9 +145,8 @@ absl::Status NcclCommunicator::UntilAllConnected(Fabric* fabric, absl::Status be
                         "ncclCommInitRankConfig has not ended within ",
                         absl::FormatDuration(timeout_), "; ", Describe());
     }
-    const auto all = ExchangeIfAllOk(fabric, connected, begun, timeout_);
-    if (!all.ok()) return all.status();
-    if (std::all_of(all->begin(), all->end(), [](uint8_t one) { return one != 0; })) {
+    SLUICE_ASSIGN_OR_RETURN(const auto all, ExchangeIfAllOk(fabric, connected, begun, timeout_));
+    if (std::all_of(all.begin(), all.end(), [](uint8_t one) { return one != 0; })) {
       return absl::OkStatus();
     }
     Pause();
@@ -183,8 +177,7 @@ Deadline NcclCommunicator::ForLastSteps() const { return Deadline(std::min(timeo
 
 absl::StatusOr<bool> NcclCommunicator::Ready() {
   ncclResult_t state = ncclSuccess;
-  absl::Status status = Check(ncclCommGetAsyncError(comm_, &state), "ncclCommGetAsyncError");
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(Check(ncclCommGetAsyncError(comm_, &state), "ncclCommGetAsyncError"));
   if (IsNcclError(state)) return NcclError(state, "NCCL", comm_, Describe());
   return state == ncclSuccess;
 }
@@ -194,9 +187,7 @@ absl::Status NcclCommunicator::Launch(absl::Span<const TransportOp> first,
   // NCCL goes back to the thread's device by cudaSetDevice, which makes a context there.
   const CurrentCudaDevice current(queue_.ordinal);
   if (!current.status().ok()) return current.status();
-  const absl::StatusOr<uint64_t> number = queue_.ComeAfterBatches();
-  if (!number.ok()) return number.status();
-  last_launched_ = *number;
+  SLUICE_ASSIGN_OR_RETURN(last_launched_, queue_.ComeAfterBatches());
   absl::Status status = Check(ncclGroupStart(), "ncclGroupStart");
   if (!status.ok()) return status;
   for (const absl::Span<const TransportOp> ops : {first, rest}) {
@@ -230,15 +221,14 @@ absl::Status NcclCommunicator::Register(absl::Span<std::byte> memory) {
 
 absl::Status NcclCommunicator::Deregister(const Deadline& deadline) {
   if (registration_ == nullptr) return absl::OkStatus();
-  absl::Status status = UntilIdle(deadline);
-  if (!status.ok()) return status;
-  status = Check(ncclCommDeregister(comm_, registration_), "ncclCommDeregister");
+  SLUICE_RETURN_IF_ERROR(UntilIdle(deadline));
+  absl::Status status = Check(ncclCommDeregister(comm_, registration_), "ncclCommDeregister");
   registration_ = nullptr;
   return status.ok() ? UntilReady("ncclCommDeregister", deadline) : status;
 }
 
 absl::Status NcclCommunicator::UntilIdle(const Deadline& deadline) {
-  if (absl::Status status = UntilReady("the last group", deadline); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(UntilReady("the last group", deadline));
   cudaError_t state = cudaStreamQuery(queue_.stream);
   while (state == cudaErrorNotReady && !deadline.Passed()) {
     (void)CudaStatus(state, "cudaStreamQuery");

@@ -39,19 +39,18 @@ void FreeNcclMemory(std::byte* data, size_t, int ordinal) {
 // registers none that came from cudaMalloc.
 absl::StatusOr<DeviceMemory> AllocateNcclMemory(Device* device, size_t bytes) {
   if (bytes == 0) return DeviceMemory();
-  const absl::StatusOr<CudaQueue> queue = QueueOf(device, "nccl");
-  if (!queue.ok()) return queue.status();
-  const CurrentCudaDevice current(queue->ordinal);  // where NCCL allocates
+  SLUICE_ASSIGN_OR_RETURN(const CudaQueue queue, QueueOf(device, "nccl"));
+  const CurrentCudaDevice current(queue.ordinal);  // where NCCL allocates
   if (!current.status().ok()) return current.status();
   void* data = nullptr;
   const ncclResult_t result = ncclMemAlloc(&data, bytes);
   if (result != ncclSuccess) {
     const absl::Status status =
-        NcclError(result, "ncclMemAlloc", nullptr, ErrorText("GPU ", queue->ordinal));
+        NcclError(result, "ncclMemAlloc", nullptr, ErrorText("GPU ", queue.ordinal));
     return MakeError(absl::StatusCode::kResourceExhausted, "cannot allocate ", bytes,
                      " bytes: ", status);
   }
-  return DeviceMemory(static_cast<std::byte*>(data), bytes, FreeNcclMemory, queue->ordinal);
+  return DeviceMemory(static_cast<std::byte*>(data), bytes, FreeNcclMemory, queue.ordinal);
 }
 
 // One Start is one group. Operations stand in a ring in the order of their starts:
@@ -134,9 +133,7 @@ absl::Status NcclTransport::UseStaging(absl::Span<std::byte> staging) {
 absl::Status NcclTransport::Start(absl::Span<const TransportOp> ops) {
   CheckOps(ops, comm_->rank(), comm_->size(), traits());
   const int capacity = static_cast<int>(ops_.size());
-  if (absl::Status status = CheckCapacity(ops.size(), in_ring(), capacity); !status.ok()) {
-    return status;
-  }
+  SLUICE_RETURN_IF_ERROR(CheckCapacity(ops.size(), in_ring(), capacity));
   if (!failure_.ok()) return failure_;
   if (ops.empty()) return absl::OkStatus();
   for (const TransportOp& op : ops) OpAt(started_++) = op;
@@ -151,7 +148,7 @@ absl::Status NcclTransport::Start(absl::Span<const TransportOp> ops) {
 absl::StatusOr<int> NcclTransport::Poll(absl::Span<TransportEvent> events) {
   if (!failure_.ok()) return failure_;
   if (events.empty()) polls_ = 0;
-  if (absl::Status status = Advance(); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(Advance());
   if (comm_->aborting()) return 0;  // whose memory is in use until then
   if (launched_ != handed_out_) comm_->HandedOut(launched_number_);
   const int count = static_cast<int>(std::min<uint64_t>(launched_ - handed_out_, events.size()));
@@ -178,7 +175,7 @@ absl::Status NcclTransport::Advance() {
     launched_ = in_launch_;
     launched_number_ = comm_->last_launched();
     if (first_group_ == last_group_) return absl::OkStatus();
-    if (absl::Status status = LaunchNext(); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(LaunchNext());
   }
 }
 
@@ -248,9 +245,9 @@ class NcclMaker final : public TransportMaker {
   std::string name() const override { return "nccl"; }
 
   absl::StatusOr<std::unique_ptr<Transport>> Open(Fabric* fabric, Device* device) override {
-    auto comm = NcclCommunicator::Connect(fabric, QueueOf(device, name()), options_);
-    if (!comm.ok()) return comm.status();
-    return std::make_unique<NcclTransport>(*std::move(comm), options_.register_staging);
+    SLUICE_ASSIGN_OR_RETURN(auto comm,
+                            NcclCommunicator::Connect(fabric, QueueOf(device, name()), options_));
+    return std::make_unique<NcclTransport>(std::move(comm), options_.register_staging);
   }
 
  private:
@@ -262,7 +259,7 @@ class NcclMaker final : public TransportMaker {
 
 absl::StatusOr<std::shared_ptr<TransportMaker>> MakeNcclTransport(
     std::shared_ptr<Accelerator> accelerator, const NcclOptions& options) {
-  if (absl::Status status = CheckOptions(options); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckOptions(options));
   if (options.max_channels_per_peer) {
     setenv(kChannelsVariable, absl::StrCat(*options.max_channels_per_peer).c_str(), 0);
   }

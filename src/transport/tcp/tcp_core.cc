@@ -30,10 +30,10 @@ absl::StatusOr<std::shared_ptr<TcpLinks>> TcpLinks::Listen(const TcpLinksOptions
     return MakeError(absl::StatusCode::kInvalidArgument, "there is no ", RankInWords(options.rank),
                      " of ", options.size);
   }
-  absl::StatusOr<TcpListener> listener = ListenTcp(options.bind, options.port, options.first_host);
-  if (!listener.ok()) return listener.status();
-  auto core = std::make_shared<TcpCore>(options, *std::move(listener));
-  if (absl::Status status = core->Open(); !status.ok()) return status;
+  SLUICE_ASSIGN_OR_RETURN(TcpListener listener,
+                          ListenTcp(options.bind, options.port, options.first_host));
+  auto core = std::make_shared<TcpCore>(options, std::move(listener));
+  SLUICE_RETURN_IF_ERROR(core->Open());
   return core;
 }
 
@@ -52,7 +52,7 @@ TcpCore::TcpCore(const TcpLinksOptions& options, TcpListener listener)
 absl::Status TcpCore::Open() {
   epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_.is_open()) return absl::UnavailableError(absl::StrCat("epoll: ", ErrnoText(errno)));
-  if (absl::Status status = door_.Open(); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(door_.Open());
   epoll_event event = {EPOLLIN, {}};
   event.data.u32 = static_cast<uint32_t>(size());
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, door_.fd(), &event) != 0) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include "base/clock.h"
 #include "transport/tcp/tcp_core.h"

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "net/address.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -24,12 +25,11 @@ constexpr int kEventsPerLook = static_cast<int>(TcpDoor::kMaxHalfOpen) + 1;
 constexpr int kBacklog = 4096;
 
 absl::StatusOr<Fd> ListenAtHost(const std::string& host, int port) {
-  const absl::StatusOr<SocketAddress> address = MakeAddress(host, port);
-  if (!address.ok()) return address.status();
+  SLUICE_ASSIGN_OR_RETURN(const SocketAddress address, MakeAddress(host, port));
   const char* call = nullptr;
-  Fd fd = ListenAt(*address, kBacklog, /*again=*/port != 0, &call);
+  Fd fd = ListenAt(address, kBacklog, /*again=*/port != 0, &call);
   if (fd.is_open()) return fd;
-  return absl::UnavailableError(SocketErrorText(call, *address, errno));
+  return absl::UnavailableError(SocketErrorText(call, address, errno));
 }
 
 }  // namespace

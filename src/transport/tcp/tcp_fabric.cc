@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 #include "transport/op_check.h"
 #include "transport/tree_gather.h"
 
@@ -52,7 +53,7 @@ class TcpFabric final : public Fabric {
   absl::StatusOr<bool> PollAllGather(std::vector<std::byte>* all,
                                      std::vector<int>* missing) override {
     SLUICE_CHECK(gather_.is_under_way(), "no all-gather is under way");
-    if (absl::Status status = Carry(); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(Carry());
     if (gather_.IsReady() && !HasTold(missing)) {
       all->clear();
       return false;
@@ -82,7 +83,7 @@ class TcpFabric final : public Fabric {
   absl::Status CheckRanks() override {
     if (!carried_.ok()) return carried_;
     if (near_ != nullptr) {
-      if (absl::Status status = near_->Check(); !status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(near_->Check());
     }
     absl::Status status = links_->CheckRanks();
     if (status.ok() && options_.check_ranks != nullptr) status = options_.check_ranks();
@@ -147,7 +148,7 @@ class TcpFabric final : public Fabric {
     int src = -1;
     std::vector<std::byte> message;
     while (Take(kGather, &src, &message)) {
-      if (absl::Status status = gather_.Take(src, message); !status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(gather_.Take(src, message));
     }
     const auto busy = [this](int dst) { return Untaken(dst, kGather) >= busy_from_; };
     TreeGather::Outgoing out;

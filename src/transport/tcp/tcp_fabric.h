@@ -2,7 +2,6 @@
 #ifndef SLUICE_SRC_TRANSPORT_TCP_TCP_FABRIC_H_
 #define SLUICE_SRC_TRANSPORT_TCP_TCP_FABRIC_H_
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>

@@ -38,7 +38,7 @@ absl::Status CheckDigest(const absl::StatusOr<HmacDigest>& right, const HmacDige
 
 absl::StatusOr<TcpHello> MakeHello(const TcpIdentity& own, int dst) {
   TcpHello hello = {kHelloMagic, kByteOrder, kVersion, own.world, own.rank, dst, {}};
-  if (absl::Status status = FillRandom(absl::MakeSpan(hello.nonce)); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(FillRandom(absl::MakeSpan(hello.nonce)));
   return hello;
 }
 
@@ -65,12 +65,8 @@ absl::Status CheckHello(const TcpIdentity& own, const TcpHello& hello) {
 
 absl::StatusOr<TcpChallenge> MakeChallenge(const TcpIdentity& own, const TcpHello& hello) {
   TcpChallenge challenge = {};
-  if (absl::Status status = FillRandom(absl::MakeSpan(challenge.nonce)); !status.ok()) {
-    return status;
-  }
-  const absl::StatusOr<HmacDigest> proof = ProofOf(kListener, own, hello, challenge.nonce);
-  if (!proof.ok()) return proof.status();
-  challenge.proof = *proof;
+  SLUICE_RETURN_IF_ERROR(FillRandom(absl::MakeSpan(challenge.nonce)));
+  SLUICE_ASSIGN_OR_RETURN(challenge.proof, ProofOf(kListener, own, hello, challenge.nonce));
   return challenge;
 }
 
@@ -82,9 +78,8 @@ absl::Status CheckChallenge(const TcpIdentity& own, const TcpHello& hello,
 
 absl::StatusOr<TcpProof> MakeProof(const TcpIdentity& own, const TcpHello& hello,
                                    const TcpChallenge& challenge) {
-  const absl::StatusOr<HmacDigest> proof = ProofOf(kCaller, own, hello, challenge.nonce);
-  if (!proof.ok()) return proof.status();
-  return TcpProof{*proof};
+  SLUICE_ASSIGN_OR_RETURN(const HmacDigest proof, ProofOf(kCaller, own, hello, challenge.nonce));
+  return TcpProof{proof};
 }
 
 absl::Status CheckProof(const TcpIdentity& own, const TcpHello& hello,

@@ -9,8 +9,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "absl/strings/str_cat.h"
-
 namespace sluice {
 namespace {
 

@@ -1,7 +1,6 @@
 // Operations of this rank: how they start and end.
 #include "transport/tcp/tcp_mailbox.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -46,9 +45,7 @@ TcpRows TcpMailbox::RowsOf(const TransportOp& op) {
 
 absl::Status TcpMailbox::Start(absl::Span<const TransportOp> ops) {
   const int capacity = static_cast<int>(ops_.size());
-  if (absl::Status status = CheckCapacity(ops.size(), outstanding_, capacity); !status.ok()) {
-    return status;
-  }
+  SLUICE_RETURN_IF_ERROR(CheckCapacity(ops.size(), outstanding_, capacity));
   SLUICE_CHECK(!parted_, "nothing may be started after parting");
   for (const TransportOp& op : ops) {
     const bool send = op.kind == TransportOp::Kind::kSend;

@@ -33,14 +33,13 @@ uint64_t RandomBits() {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<UcxWorker>> UcxWorker::Create(UcxTcp tcp) {
-  const absl::StatusOr<const UcxLibrary*> library = UcxLibrary::Get();
-  if (!library.ok()) return library.status();
-  return UcxHub::Make(**library, tcp);
+  SLUICE_ASSIGN_OR_RETURN(const UcxLibrary* const library, UcxLibrary::Get());
+  return UcxHub::Make(*library, tcp);
 }
 
 absl::StatusOr<std::shared_ptr<UcxHub>> UcxHub::Make(const UcxLibrary& library, UcxTcp tcp) {
   std::shared_ptr<UcxHub> hub(new UcxHub(library, RandomBits()));
-  if (absl::Status status = hub->Begin(tcp); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(hub->Begin(tcp));
   return hub;
 }
 
@@ -77,10 +76,9 @@ absl::Status UcxHub::MakeContext(const UcxNetworks& networks) {
 
 // Whether anything here reaches another process. UCX says so only when it is to connect.
 absl::Status UcxHub::CheckReach() {
-  auto address = AskForAddress();
-  if (!address.ok()) return address.status();
+  SLUICE_ASSIGN_OR_RETURN(auto address, AskForAddress());
   UcxPeersShared shared{library_, worker_, 0, {}, {}};
-  UcxPeer self(&shared, 0, {token_, *std::move(address)});
+  UcxPeer self(&shared, 0, {token_, std::move(address)});
   self.Connect();
   if (!self.failure().ok()) {
     return absl::UnavailableError(
@@ -100,10 +98,10 @@ absl::Status UcxHub::CheckReach() {
 }
 
 absl::Status UcxHub::Begin(UcxTcp tcp) {
-  const absl::StatusOr<UcxNetworks> networks = ChooseUcxNetworks(
-      EnvironmentVariable("UCX_TLS"), EnvironmentVariable("UCX_NET_DEVICES"), tcp);
-  if (!networks.ok()) return networks.status();
-  if (absl::Status made = MakeContext(*networks); !made.ok()) return made;
+  SLUICE_ASSIGN_OR_RETURN(const UcxNetworks networks,
+                          ChooseUcxNetworks(EnvironmentVariable("UCX_TLS"),
+                                            EnvironmentVariable("UCX_NET_DEVICES"), tcp));
+  SLUICE_RETURN_IF_ERROR(MakeContext(networks));
   ucp_worker_params_t worker_params = {};
   worker_params.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   worker_params.thread_mode = UCS_THREAD_MODE_SERIALIZED;
@@ -113,8 +111,8 @@ absl::Status UcxHub::Begin(UcxTcp tcp) {
     return library_.Error(status, "making a UCX worker");
   }
   flights_ = std::make_unique<UcxFlights>(library_, worker_);
-  if (!networks->tcp) {
-    if (absl::Status reach = CheckReach(); !reach.ok()) return reach;
+  if (!networks.tcp) {
+    SLUICE_RETURN_IF_ERROR(CheckReach());
   }
   ucp_am_handler_param_t handler = {};
   handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB |
@@ -124,9 +122,8 @@ absl::Status UcxHub::Begin(UcxTcp tcp) {
   handler.arg = this;
   status = library_.ucp_worker_set_am_recv_handler(worker_, &handler);
   if (status != UCS_OK) return library_.Error(status, "listening to a UCX worker");
-  auto address = AskForAddress();
-  if (!address.ok()) return address.status();
-  address_ = PackUcxAddress({token_, *std::move(address)});
+  SLUICE_ASSIGN_OR_RETURN(auto address, AskForAddress());
+  address_ = PackUcxAddress({token_, std::move(address)});
   if (address_.size() > kMaxAddressBytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the address of the UCX worker has ", address_.size(), " bytes, and ",

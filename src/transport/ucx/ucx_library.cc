@@ -7,9 +7,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -74,9 +74,7 @@ absl::StatusOr<const UcxLibrary*> UcxLibrary::Load(const std::string& file) {
   const std::lock_guard<std::mutex> lock(*mutex);
   std::unique_ptr<UcxLibrary>& known = (*loaded)[file];
   if (known == nullptr) {
-    auto library = LoadNow(file);
-    if (!library.ok()) return library.status();
-    known = *std::move(library);
+    SLUICE_ASSIGN_OR_RETURN(known, LoadNow(file));
   }
   return known.get();
 }

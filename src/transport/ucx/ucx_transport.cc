@@ -59,9 +59,7 @@ absl::Status UcxTransport::Start(absl::Span<const TransportOp> ops) {
   const std::lock_guard<std::mutex> lock(hub_->mutex());
   CheckOps(ops, hub_->rank(), hub_->size(), traits());
   const int capacity = static_cast<int>(slots_.size());
-  if (absl::Status status = CheckCapacity(ops.size(), OutstandingNow(), capacity); !status.ok()) {
-    return status;
-  }
+  SLUICE_RETURN_IF_ERROR(CheckCapacity(ops.size(), OutstandingNow(), capacity));
   for (const TransportOp& op : ops) StartOne(op);
   hub_->Attend();
   return absl::OkStatus();

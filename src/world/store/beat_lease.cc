@@ -46,10 +46,9 @@ absl::Status ChangeHeld(Store& store, absl::string_view key, absl::string_view v
     absl::StatusOr<std::string> before = store.Get(key, absl::ZeroDuration());
     if (absl::IsDeadlineExceeded(before.status())) before = std::string();
     if (!before.ok()) return before.status();
-    if (absl::Status status = renew(); !status.ok()) return status;
-    const auto now = store.CompareSet(key, *before, value);
-    if (!now.ok()) return now.status();
-    if (*now == value) return absl::OkStatus();
+    SLUICE_RETURN_IF_ERROR(renew());
+    SLUICE_ASSIGN_OR_RETURN(const auto now, store.CompareSet(key, *before, value));
+    if (now == value) return absl::OkStatus();
   }
   return absl::UnavailableError(
       absl::StrCat("the store's key ", Quoted(key), " is changed by others all the time"));
@@ -72,9 +71,7 @@ class BeatLease : public StoreLease {
   }
 
   absl::Status Start() {
-    auto thread = StartOwnThread([this] { Renew(); }, "sluice-lease");
-    if (!thread.ok()) return thread.status();
-    state_->thread = *std::move(thread);
+    SLUICE_ASSIGN_OR_RETURN(state_->thread, StartOwnThread([this] { Renew(); }, "sluice-lease"));
     return absl::OkStatus();
   }
 
@@ -203,16 +200,14 @@ absl::StatusOr<bool> Claim(Store& store, StoreBeats& beats, absl::string_view ke
   while (true) {
     StoreBeats::Look look;
     look.asked_ns = MonotonicNs();
-    const auto now = store.CompareSet(beat_key, "", own);
-    if (!now.ok()) return now.status();
-    if (*now == own) return false;
+    SLUICE_ASSIGN_OR_RETURN(const auto now, store.CompareSet(beat_key, "", own));
+    if (now == own) return false;
     look.answered_ns = MonotonicNs();
-    if (beats.IsOver(beat_key, *now, look)) {
-      const auto taken = store.CompareSet(beat_key, *now, own);
-      if (!taken.ok()) return taken.status();
-      if (*taken == own) return true;
+    if (beats.IsOver(beat_key, now, look)) {
+      SLUICE_ASSIGN_OR_RETURN(const auto taken, store.CompareSet(beat_key, now, own));
+      if (taken == own) return true;
     }
-    const StoreBeat other = StoreBeat::Parse(*now);
+    const StoreBeat other = StoreBeat::Parse(now);
     if (!first.holder.empty() && other.holder == first.holder && other.count != first.count) {
       return HeldAlready(key);
     }
@@ -233,18 +228,17 @@ absl::Status SetHeld(Store& store, absl::string_view key, absl::string_view valu
     const absl::Status status = ChangeHeld(store, key, value, [&]() -> absl::Status {
       const std::string before = beat->Text();
       ++beat->count;
-      const auto now = store.CompareSet(absl::StrCat(kStoreBeatPrefix, key), before, beat->Text());
-      if (!now.ok()) return now.status();
-      return *now == beat->Text() ? absl::OkStatus() : absl::AbortedError("");
+      SLUICE_ASSIGN_OR_RETURN(const auto now, store.CompareSet(absl::StrCat(kStoreBeatPrefix, key),
+                                                               before, beat->Text()));
+      return now == beat->Text() ? absl::OkStatus() : absl::AbortedError("");
     });
     return absl::IsAborted(status) ? HeldAlready(key) : status;
   }
   const auto before = store.Get(key, absl::ZeroDuration());
   if (!before.ok() && !absl::IsDeadlineExceeded(before.status())) return before.status();
   if (!before.ok()) {
-    const auto now = store.CompareSet(key, "", value);
-    if (!now.ok()) return now.status();
-    if (*now == value) return absl::OkStatus();
+    SLUICE_ASSIGN_OR_RETURN(const auto now, store.CompareSet(key, "", value));
+    if (now == value) return absl::OkStatus();
   }
   return absl::AlreadyExistsError(
       absl::StrCat("the store's key ", Quoted(key), " has a value already, which nobody holds"));
@@ -256,21 +250,17 @@ absl::Status SetHeld(Store& store, absl::string_view key, absl::string_view valu
 absl::StatusOr<std::unique_ptr<StoreLease>> Store::Hold(absl::string_view key,
                                                         absl::string_view value,
                                                         absl::Duration lease) {
-  if (absl::Status status = CheckStoreHold(key, value, lease); !status.ok()) return status;
-  if (absl::Status status = CheckStoreKey(absl::StrCat(kStoreBeatPrefix, key)); !status.ok()) {
-    return status;
-  }
-  auto name = MakeHolderName();
-  if (!name.ok()) return name.status();
-  StoreBeat beat = {*std::move(name), absl::ToInt64Milliseconds(lease), 0};
-  const auto was_held = Claim(*this, *beats_, key, beat.Text());
-  if (!was_held.ok()) return was_held.status();
-  if (absl::Status status = SetHeld(*this, key, value, *was_held, &beat); !status.ok()) {
+  SLUICE_RETURN_IF_ERROR(CheckStoreHold(key, value, lease));
+  SLUICE_RETURN_IF_ERROR(CheckStoreKey(absl::StrCat(kStoreBeatPrefix, key)));
+  SLUICE_ASSIGN_OR_RETURN(auto name, MakeHolderName());
+  StoreBeat beat = {std::move(name), absl::ToInt64Milliseconds(lease), 0};
+  SLUICE_ASSIGN_OR_RETURN(const auto was_held, Claim(*this, *beats_, key, beat.Text()));
+  if (absl::Status status = SetHeld(*this, key, value, was_held, &beat); !status.ok()) {
     static_cast<void>(CompareSet(absl::StrCat(kStoreBeatPrefix, key), beat.Text(), ""));
     return status;
   }
   auto held = std::make_unique<BeatLease>(*this, key, beat);
-  if (absl::Status status = held->Start(); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(held->Start());
   return held;
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -12,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "sluice/store.h"
+#include "tensor/error_text.h"
 #include "tensor/quoted.h"
 #include "world/store/store_check.h"
 #include "world/store/store_clock.h"
@@ -67,7 +67,7 @@ class MemoryStore : public Store {
   }
 
   absl::StatusOr<std::string> Get(absl::string_view key, absl::Duration timeout) override {
-    if (absl::Status status = CheckStoreKey(key); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckStoreKey(key));
     std::string value;
     const auto found = [&](const StoreTable& table) {
       const std::string* const now = table.Find(key);
@@ -100,11 +100,11 @@ class MemoryStore : public Store {
 
   absl::StatusOr<std::unique_ptr<StoreLease>> Hold(absl::string_view key, absl::string_view value,
                                                    absl::Duration lease) override {
-    if (absl::Status status = CheckStoreHold(key, value, lease); !status.ok()) return status;
-    const auto hold =
-        Change<absl::StatusOr<uint64_t>>([&](StoreTable& table) { return table.Hold(key, value); });
-    if (!hold.ok()) return hold.status();
-    return std::make_unique<MemoryLease>(shared_, key, *hold);
+    SLUICE_RETURN_IF_ERROR(CheckStoreHold(key, value, lease));
+    SLUICE_ASSIGN_OR_RETURN(const auto hold,
+                            Change<absl::StatusOr<uint64_t>>(
+                                [&](StoreTable& table) { return table.Hold(key, value); }));
+    return std::make_unique<MemoryLease>(shared_, key, hold);
   }
 
   absl::StatusOr<StoreView> Watch(absl::string_view prefix, uint64_t version,
@@ -113,9 +113,8 @@ class MemoryStore : public Store {
     std::unique_lock<std::mutex> lock(shared_->mutex);
     Await(lock, version == 0 ? absl::ZeroDuration() : timeout,
           [&](const StoreTable& table) { return table.ChangedSince(prefix, version); });
-    auto entries = shared_->table.List(prefix);
-    if (!entries.ok()) return entries.status();
-    return StoreView{shared_->table.version(), *std::move(entries)};
+    SLUICE_ASSIGN_OR_RETURN(auto entries, shared_->table.List(prefix));
+    return StoreView{shared_->table.version(), std::move(entries)};
   }
 
  private:

@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "tensor/error_text.h"
 #include "tensor/stable_hash.h"
 #include "world/store/store_beats.h"
 #include "world/store/store_check.h"
@@ -38,13 +39,12 @@ absl::StatusOr<StoreEntries> LookAtLiving(Store& store, StoreBeats& beats,
   // Beats first. So a key whose beat is gone by then has been removed before the keys are listed.
   StoreBeats::Look look;
   look.asked_ns = MonotonicNs();
-  const auto all_beats = store.List(absl::StrCat(kStoreBeatPrefix, prefix));
-  if (!all_beats.ok()) return all_beats.status();
+  SLUICE_ASSIGN_OR_RETURN(const auto all_beats, store.List(absl::StrCat(kStoreBeatPrefix, prefix)));
   look.answered_ns = MonotonicNs();
   auto entries = store.List(prefix);
   if (!entries.ok()) return entries.status();
   std::set<std::string, std::less<>> dead;
-  for (const auto& [beat_key, beat] : beats.Over(prefix, *all_beats, look)) {
+  for (const auto& [beat_key, beat] : beats.Over(prefix, all_beats, look)) {
     if (!RemoveDeadKey(store, beat_key, beat)) continue;
     dead.insert(beat_key.substr(kStoreBeatPrefix.size()));
   }
@@ -64,12 +64,11 @@ absl::StatusOr<StoreView> Store::Watch(absl::string_view prefix, uint64_t versio
                                        absl::Duration timeout) {
   const int64_t end_ns = MonotonicNs() + StoreWaitNs(version == 0 ? absl::ZeroDuration() : timeout);
   while (true) {
-    auto entries = LookAtLiving(*this, *beats_, prefix);
-    if (!entries.ok()) return entries.status();
-    const uint64_t now_version = VersionOf(*entries);
+    SLUICE_ASSIGN_OR_RETURN(auto entries, LookAtLiving(*this, *beats_, prefix));
+    const uint64_t now_version = VersionOf(entries);
     const int64_t now_ns = MonotonicNs();
     if (now_version != version || now_ns >= end_ns) {
-      return StoreView{now_version, *std::move(entries)};
+      return StoreView{now_version, std::move(entries)};
     }
     std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(kAskAgainNs, end_ns - now_ns)));
   }

@@ -1,14 +1,13 @@
 // Reading beats, and judging by the watcher's own clock.
 #include "world/store/store_beats.h"
 
-#include <utility>
-
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "net/hmac.h"
+#include "tensor/error_text.h"
 #include "world/store/store_clock.h"
 
 namespace sluice {
@@ -40,9 +39,8 @@ StoreBeat StoreBeat::Parse(absl::string_view text) {
 
 absl::StatusOr<std::string> MakeHolderName() {
   constexpr size_t kNameBytes = 12;
-  const absl::StatusOr<std::string> bytes = MakeRandom(kNameBytes);
-  if (!bytes.ok()) return bytes.status();
-  return absl::BytesToHexString(*bytes);
+  SLUICE_ASSIGN_OR_RETURN(const std::string bytes, MakeRandom(kNameBytes));
+  return absl::BytesToHexString(bytes);
 }
 
 bool StoreBeats::IsOverLocked(absl::string_view beat_key, absl::string_view value,

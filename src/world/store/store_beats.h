@@ -10,7 +10,6 @@
 #include <map>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"

@@ -60,9 +60,7 @@ absl::StatusOr<std::string> ReadTokenFile(const std::string& path) {
     bytes += static_cast<size_t>(got);
   }
   token.resize(bytes);
-  if (absl::Status status = CheckStoreToken(token); !status.ok()) {
-    return MakeError(status.code(), "the file ", path, ": ", status);
-  }
+  SLUICE_RETURN_IF_ERROR(Annotate(CheckStoreToken(token), "the file ", path));
   absl::StripTrailingAsciiWhitespace(&token);
   if (token.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("the file ", path, " holds no token"));
@@ -90,8 +88,8 @@ absl::Status CheckStoreValue(absl::string_view key, absl::string_view value) {
 }
 
 absl::Status CheckStoreHold(absl::string_view key, absl::string_view value, absl::Duration lease) {
-  if (absl::Status status = CheckStoreKey(key); !status.ok()) return status;
-  if (absl::Status status = CheckStoreValue(key, value); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckStoreKey(key));
+  SLUICE_RETURN_IF_ERROR(CheckStoreValue(key, value));
   if (value.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the key ", Quoted(key), " cannot be held with an empty value"));

@@ -38,10 +38,6 @@ absl::Status NoAnswer(const StoreAddress& address, absl::string_view why) {
       absl::StrCat("the store at ", address.Text(), " does not answer: ", why));
 }
 
-absl::Status WithAddress(const StoreAddress& address, const absl::Status& status) {
-  return MakeError(status.code(), "the store at ", address.Text(), ": ", status);
-}
-
 // Waits for `events` of the socket; `late`: why they have not come in time.
 absl::Status AwaitSocket(const StoreAddress& address, int fd, short events, int64_t end_ns,
                          int stop_fd, absl::string_view late) {
@@ -62,9 +58,8 @@ absl::StatusOr<Fd> ConnectSocket(const StoreAddress& address, const SocketAddres
   Fd made = ConnectTo(to, &call);
   int error = made.is_open() ? 0 : errno;
   if (error == 0) {
-    absl::Status status =
-        AwaitSocket(address, made.get(), POLLOUT, end_ns, stop_fd, "the time is over");
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(
+        AwaitSocket(address, made.get(), POLLOUT, end_ns, stop_fd, "the time is over"));
     error = ConnectOutcome(made.get());
     call = "connect";
   }
@@ -88,8 +83,7 @@ absl::Status SendAll(const StoreAddress& address, int fd, absl::string_view rest
     if (io.ended) return absl::OkStatus();
     rest.remove_prefix(io.bytes);
     if (rest.empty()) break;
-    absl::Status status = AwaitSocket(address, fd, POLLOUT, end_ns, stop_fd, kSilent);
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(AwaitSocket(address, fd, POLLOUT, end_ns, stop_fd, kSilent));
   }
   return absl::OkStatus();
 }
@@ -97,33 +91,30 @@ absl::Status SendAll(const StoreAddress& address, int fd, absl::string_view rest
 absl::StatusOr<StoreConnection> Greet(const StoreAddress& address, const StoreSide& side,
                                       Fd connected, int64_t end_ns, int stop_fd) {
   ClientGreeting greeting(&side);
-  auto hello = greeting.Hello();
-  if (!hello.ok()) return hello.status();
-  std::string out = *std::move(hello);
+  SLUICE_ASSIGN_OR_RETURN(auto hello, greeting.Hello());
+  std::string out = std::move(hello);
   StoreInbox inbox(kMaxGreetingBytes);
   // An error's text may be longer than a greeting.
   inbox.set_max_frame_bytes(kMaxGreetingBytes + 1024);
+  const std::string store = absl::StrCat("the store at ", address.Text());
   bool ended = false;
   bool has_spoken = false;
   while (true) {
-    absl::Status status =
-        SendAll(address, connected.get(), std::exchange(out, {}), end_ns, stop_fd);
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(
+        SendAll(address, connected.get(), std::exchange(out, {}), end_ns, stop_fd));
     while (true) {
-      const auto frame = inbox.Next();
-      if (!frame.ok()) return WithAddress(address, frame.status());
-      if (frame->empty()) break;
-      const auto done = greeting.Take(*frame, &out);
-      if (!done.ok()) return WithAddress(address, done.status());
-      if (!*done) continue;
-      if (side.token.empty()) status = CheckPeerUser(connected.get(), "store");
-      if (!status.ok()) return WithAddress(address, status);
+      SLUICE_ASSIGN_OR_RETURN(const auto frame, Annotate(inbox.Next(), store));
+      if (frame.empty()) break;
+      SLUICE_ASSIGN_OR_RETURN(const bool done, Annotate(greeting.Take(frame, &out), store));
+      if (!done) continue;
+      if (side.token.empty()) {
+        SLUICE_RETURN_IF_ERROR(Annotate(CheckPeerUser(connected.get(), "store"), store));
+      }
       return StoreConnection{std::move(connected), greeting.instance()};
     }
     if (!out.empty()) continue;
     if (ended) return NoAnswer(address, has_spoken ? "it has closed the connection" : kNoStore);
-    status = AwaitSocket(address, connected.get(), POLLIN, end_ns, stop_fd, kSilent);
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(AwaitSocket(address, connected.get(), POLLIN, end_ns, stop_fd, kSilent));
     std::string bytes;
     ended = ReadSome(connected.get(), &bytes).ended;
     has_spoken = has_spoken || !bytes.empty();
@@ -142,10 +133,9 @@ void PrepareStoreConnection(int fd) {
 
 absl::StatusOr<StoreConnection> ConnectOnce(const StoreAddress& address, const StoreSide& side,
                                             int64_t end_ns, int stop_fd) {
-  const auto resolved = ResolveStoreHost(address.host, address.port);
-  if (!resolved.ok()) return resolved.status();
+  SLUICE_ASSIGN_OR_RETURN(const auto resolved, ResolveStoreHost(address.host, address.port));
   absl::Status last = NoAnswer(address, "its host has no address");
-  for (const SocketAddress& to : *resolved) {
+  for (const SocketAddress& to : resolved) {
     if (side.token.empty() && !to.IsLoopback()) {
       last = absl::FailedPreconditionError(
           absl::StrCat("the store at ", address.Text(),

@@ -2,11 +2,11 @@
 #include "world/store/store_greeting.h"
 
 #include <bit>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "net/hmac.h"
+#include "tensor/error_text.h"
 #include "world/store/store_wire.h"
 
 namespace sluice {
@@ -36,13 +36,12 @@ const char* OrderText(uint8_t order) {
 }
 
 absl::StatusOr<std::string> MakeHello(const StoreSide& side) {
-  const auto nonce = MakeRandom(kNonceBytes);
-  if (!nonce.ok()) return nonce.status();
+  SLUICE_ASSIGN_OR_RETURN(const auto nonce, MakeRandom(kNonceBytes));
   std::string hello(kMagic);
   hello.push_back(static_cast<char>(side.version));
   hello.push_back(static_cast<char>(OwnOrder(side)));
   hello.push_back(static_cast<char>(side.token.empty() ? 0 : 1));
-  return hello + *nonce;
+  return hello + nonce;
 }
 
 bool HasToken(absl::string_view hello) { return hello[kTokenAt] != 0; }
@@ -81,9 +80,9 @@ absl::Status WrongToken() {
 
 absl::StatusOr<std::string> MakeStoreProof(absl::string_view token, absl::string_view who,
                                            absl::string_view said) {
-  const absl::StatusOr<HmacDigest> proof = HmacSha256(token, {"sluice store ", who, "\n", said});
-  if (!proof.ok()) return proof.status();
-  return std::string(reinterpret_cast<const char*>(proof->data()), proof->size());
+  SLUICE_ASSIGN_OR_RETURN(const HmacDigest proof,
+                          HmacSha256(token, {"sluice store ", who, "\n", said}));
+  return std::string(reinterpret_cast<const char*>(proof.data()), proof.size());
 }
 
 absl::StatusOr<bool> ServerGreeting::Take(absl::string_view frame, std::string* out) {
@@ -93,37 +92,33 @@ absl::StatusOr<bool> ServerGreeting::Take(absl::string_view frame, std::string* 
     return absl::InvalidArgumentError("the client does not talk as those of a store do");
   }
   const absl::string_view fields = frame.substr(1);
-  absl::Status status = due == StoreFrame::kHello ? TakeHello(fields, out) : TakeProof(fields, out);
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(due == StoreFrame::kHello ? TakeHello(fields, out)
+                                                   : TakeProof(fields, out));
   return welcome_;
 }
 
 absl::Status ServerGreeting::TakeHello(absl::string_view fields, std::string* out) {
-  absl::Status status = CheckHello(*side_, fields, kHelloBytes, "store", "client");
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckHello(*side_, fields, kHelloBytes, "store", "client"));
   if (!side_->token.empty() && !HasToken(fields)) {
     return absl::PermissionDeniedError("the store asks for a token, and the client has none");
   }
   if (side_->token.empty() && HasToken(fields)) {
     return absl::PermissionDeniedError("the client has a token, and the store has none");
   }
-  auto answer = MakeHello(*side_);
-  if (!answer.ok()) return answer.status();
-  absl::StrAppend(&*answer, instance_);
-  said_ = absl::StrCat(fields, *answer);
-  *out += EncodeFrame(StoreFrame::kAnswer, *answer);
+  SLUICE_ASSIGN_OR_RETURN(auto answer, MakeHello(*side_));
+  absl::StrAppend(&answer, instance_);
+  said_ = absl::StrCat(fields, answer);
+  *out += EncodeFrame(StoreFrame::kAnswer, answer);
   return absl::OkStatus();
 }
 
 absl::Status ServerGreeting::TakeProof(absl::string_view fields, std::string* out) {
   std::string own;
   if (!side_->token.empty()) {
-    const auto expected = MakeStoreProof(side_->token, kClient, said_);
-    if (!expected.ok()) return expected.status();
-    if (!EqualDigests(fields, *expected)) return WrongToken();
-    auto proof = MakeStoreProof(side_->token, kServer, said_);
-    if (!proof.ok()) return proof.status();
-    own = *std::move(proof);
+    SLUICE_ASSIGN_OR_RETURN(const auto expected, MakeStoreProof(side_->token, kClient, said_));
+    if (!EqualDigests(fields, expected)) return WrongToken();
+    SLUICE_ASSIGN_OR_RETURN(own, MakeStoreProof(side_->token, kServer, said_));
+
   } else if (!fields.empty()) {
     return WrongToken();
   }
@@ -133,9 +128,7 @@ absl::Status ServerGreeting::TakeProof(absl::string_view fields, std::string* ou
 }
 
 absl::StatusOr<std::string> ClientGreeting::Hello() {
-  auto hello = MakeHello(*side_);
-  if (!hello.ok()) return hello.status();
-  said_ = *std::move(hello);
+  SLUICE_ASSIGN_OR_RETURN(said_, MakeHello(*side_));
   return EncodeFrame(StoreFrame::kHello, said_);
 }
 
@@ -147,23 +140,19 @@ absl::StatusOr<bool> ClientGreeting::Take(absl::string_view frame, std::string* 
     return absl::InvalidArgumentError("the server does not talk as a store does");
   }
   const absl::string_view fields = frame.substr(1);
-  absl::Status status = answered_ ? TakeWelcome(fields) : TakeAnswer(fields, out);
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(answered_ ? TakeWelcome(fields) : TakeAnswer(fields, out));
   return due == StoreFrame::kWelcome;
 }
 
 absl::Status ClientGreeting::TakeAnswer(absl::string_view fields, std::string* out) {
-  absl::Status status = CheckHello(*side_, fields, kAnswerBytes, "client", "store");
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckHello(*side_, fields, kAnswerBytes, "client", "store"));
   if (HasToken(fields) != !side_->token.empty()) return WrongToken();
   instance_ = std::string(fields.substr(kHelloBytes));
   absl::StrAppend(&said_, fields);
   answered_ = true;
   std::string proof;
   if (!side_->token.empty()) {
-    auto own = MakeStoreProof(side_->token, kClient, said_);
-    if (!own.ok()) return own.status();
-    proof = *std::move(own);
+    SLUICE_ASSIGN_OR_RETURN(proof, MakeStoreProof(side_->token, kClient, said_));
   }
   *out += EncodeFrame(StoreFrame::kProof, proof);
   return absl::OkStatus();
@@ -171,9 +160,8 @@ absl::Status ClientGreeting::TakeAnswer(absl::string_view fields, std::string* o
 
 absl::Status ClientGreeting::TakeWelcome(absl::string_view fields) {
   if (side_->token.empty()) return fields.empty() ? absl::OkStatus() : WrongToken();
-  const auto expected = MakeStoreProof(side_->token, kServer, said_);
-  if (!expected.ok()) return expected.status();
-  return EqualDigests(fields, *expected) ? absl::OkStatus() : WrongToken();
+  SLUICE_ASSIGN_OR_RETURN(const auto expected, MakeStoreProof(side_->token, kServer, said_));
+  return EqualDigests(fields, expected) ? absl::OkStatus() : WrongToken();
 }
 
 }  // namespace sluice

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "storage/own_thread.h"
+#include "tensor/error_text.h"
 #include "world/store/store_check.h"
 #include "world/store/store_clock.h"
 
@@ -45,17 +46,15 @@ absl::StatusOr<std::shared_ptr<StoreLink>> StoreLink::Open(const StoreAddress& a
   std::shared_ptr<StoreLink> link(new StoreLink(address, token, timeout));
   if (!link->wake_.is_open() || !link->stop_.is_open())
     return absl::ErrnoToStatus(errno, "eventfd");
-  auto connection =
-      ConnectInTime(address, link->side_, MonotonicNs() + StoreWaitNs(connect_timeout));
-  if (!connection.ok()) return connection.status();
-  link->connection_ = *std::move(connection);
+  SLUICE_ASSIGN_OR_RETURN(
+      link->connection_,
+      ConnectInTime(address, link->side_, MonotonicNs() + StoreWaitNs(connect_timeout)));
   const SocketAddress own = AddressOfSocket(link->connection_.socket.get());
   if (own.length != 0 && !own.IsLoopback()) link->own_host_ = own.Host();
   link->fate_ = std::make_shared<StoreFate>();
   link->heard_ns_ = MonotonicNs();
-  auto thread = StartOwnThread([raw = link.get()] { raw->Run(); }, "sluice-store");
-  if (!thread.ok()) return thread.status();
-  link->thread_ = *std::move(thread);
+  SLUICE_ASSIGN_OR_RETURN(link->thread_,
+                          StartOwnThread([raw = link.get()] { raw->Run(); }, "sluice-store"));
   return link;
 }
 

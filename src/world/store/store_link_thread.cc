@@ -3,7 +3,6 @@
 #include <sys/eventfd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -122,7 +121,7 @@ absl::Status StoreLink::ReadReplies() {
       status = TakeFrame(*frame);
     }
     if (!status.ok()) {
-      return MakeError(status.code(), "the store at ", address_.Text(), ": ", status);
+      return Annotate(status, "the store at ", address_.Text());
     }
   }
   if (!io.ended) return absl::OkStatus();
@@ -132,12 +131,11 @@ absl::Status StoreLink::ReadReplies() {
 
 absl::Status StoreLink::TakeFrame(absl::string_view frame) {
   if (frame[0] == static_cast<char>(StoreFrame::kError)) return ParseError(frame);
-  auto reply = ParseReply(frame);
-  if (!reply.ok()) return reply.status();
+  SLUICE_ASSIGN_OR_RETURN(auto reply, ParseReply(frame));
   const std::lock_guard<std::mutex> lock(mutex_);
-  const auto at = calls_.find(reply->id);
+  const auto at = calls_.find(reply.id);
   if (at == calls_.end()) return absl::OkStatus();  // nobody waits for it any more
-  at->second->answer = {*std::move(reply), fate_};
+  at->second->answer = {std::move(reply), fate_};
   at->second->done = true;
   calls_.erase(at);
   changed_.notify_all();

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "net/hmac.h"
+#include "tensor/error_text.h"
 #include "world/store/store_check.h"
 #include "world/store/store_clock.h"
 #include "world/store/store_connect.h"
@@ -55,10 +56,9 @@ StoreLoop::StoreLoop(Fd listener, const std::string& token, const StoreLimits& l
 
 absl::StatusOr<std::unique_ptr<StoreLoop>> StoreLoop::Make(Fd listener, const std::string& token,
                                                            const StoreLimits& limits) {
-  auto instance = MakeRandom(kStoreInstanceBytes);
-  if (!instance.ok()) return instance.status();
+  SLUICE_ASSIGN_OR_RETURN(auto instance, MakeRandom(kStoreInstanceBytes));
   std::unique_ptr<StoreLoop> loop(
-      new StoreLoop(std::move(listener), token, limits, *std::move(instance)));
+      new StoreLoop(std::move(listener), token, limits, std::move(instance)));
   if (!loop->wake_.is_open() || !loop->epoll_.is_open() ||
       !WatchFd(loop->epoll_.get(), loop->wake_.get(), kWakeId, EPOLLIN) ||
       !WatchFd(loop->epoll_.get(), loop->listener_.get(), kListenerId, EPOLLIN)) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "net/socket.h"
+#include "tensor/error_text.h"
 #include "world/store/socket_owner.h"
 #include "world/store/store_clock.h"
 #include "world/store/store_loop.h"
@@ -80,12 +81,10 @@ bool StoreLoop::TakeFrames(uint64_t id, StoreClient* client) {
 absl::Status StoreLoop::TakeFrame(uint64_t id, StoreClient* client, absl::string_view frame) {
   if (client->stage == StoreClient::Stage::kGreeting) {
     std::string out;
-    const auto done = client->greeting.Take(frame, &out);
-    if (!done.ok()) return done.status();
-    if (*done) {
+    SLUICE_ASSIGN_OR_RETURN(const auto done, client->greeting.Take(frame, &out));
+    if (done) {
       if (side_.token.empty()) {
-        absl::Status status = CheckPeerUser(client->socket.get(), "client");
-        if (!status.ok()) return status;
+        SLUICE_RETURN_IF_ERROR(CheckPeerUser(client->socket.get(), "client"));
       }
       if (members_ >= limits_.connections) {
         return absl::ResourceExhaustedError(
@@ -100,12 +99,11 @@ absl::Status StoreLoop::TakeFrame(uint64_t id, StoreClient* client, absl::string
     Queue(client, out);
     return absl::OkStatus();
   }
-  const auto request = ParseRequest(frame);
-  if (!request.ok()) return request.status();
+  SLUICE_ASSIGN_OR_RETURN(const auto request, ParseRequest(frame));
   client->heard_ns = MonotonicNs();
-  const auto reply = desk_.Take(id, *request, client->heard_ns);
+  const auto reply = desk_.Take(id, request, client->heard_ns);
   // A lease may be shorter than the time so far.
-  if (request->call == StoreCall::kHold) ExpectAt(EndOf(id, *client));
+  if (request.call == StoreCall::kHold) ExpectAt(EndOf(id, *client));
   if (reply.has_value()) Queue(client, EncodeReply(*reply));
   return absl::OkStatus();
 }

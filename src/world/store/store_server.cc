@@ -12,6 +12,7 @@
 #include "net/socket.h"
 #include "sluice/store.h"
 #include "storage/own_thread.h"
+#include "tensor/error_text.h"
 #include "world/store/store_address.h"
 #include "world/store/store_check.h"
 #include "world/store/store_loop.h"
@@ -27,7 +28,7 @@ absl::Status CheckServerOptions(const StoreServerOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("the port of a store is ", options.port, ", not 0 to ", kLastPort));
   }
-  if (absl::Status status = CheckStoreToken(options.token); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckStoreToken(options.token));
   if (limits.keys < 1 || limits.bytes < 1 || limits.connections < 1 ||
       limits.hello <= absl::ZeroDuration() || limits.silence <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError("each limit of a store is to be more than 0");
@@ -72,9 +73,7 @@ class StoreServer::Impl {
   }
 
   absl::Status Start() {
-    auto thread = StartOwnThread([this] { loop_->Run(); }, "sluice-serve");
-    if (!thread.ok()) return thread.status();
-    thread_ = *std::move(thread);
+    SLUICE_ASSIGN_OR_RETURN(thread_, StartOwnThread([this] { loop_->Run(); }, "sluice-serve"));
     return absl::OkStatus();
   }
 
@@ -92,11 +91,10 @@ StoreServer::~StoreServer() = default;
 
 absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Listen(
     const StoreServerOptions& options) {
-  if (absl::Status status = CheckServerOptions(options); !status.ok()) return status;
-  const auto resolved = ResolveStoreHost(options.bind, options.port);
-  if (!resolved.ok()) return resolved.status();
-  if (resolved->empty()) return absl::UnavailableError("the store's host has no address");
-  const SocketAddress& at = resolved->front();
+  SLUICE_RETURN_IF_ERROR(CheckServerOptions(options));
+  SLUICE_ASSIGN_OR_RETURN(const auto resolved, ResolveStoreHost(options.bind, options.port));
+  if (resolved.empty()) return absl::UnavailableError("the store's host has no address");
+  const SocketAddress& at = resolved.front();
   if (options.token.empty() && !at.IsLoopback()) {
     return absl::FailedPreconditionError(
         absl::StrCat("a store at ", at.Text(),
@@ -105,15 +103,15 @@ absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Listen(
   }
   auto listener = ListenForClients(at);
   // A host without IPv6.
-  if (!listener.ok() && options.bind.empty()) listener = ListenForClients(resolved->back());
+  if (!listener.ok() && options.bind.empty()) listener = ListenForClients(resolved.back());
   if (!listener.ok()) return listener.status();
   const int port = AddressOfSocket(listener->get()).port();
-  auto loop = StoreLoop::Make(*std::move(listener), options.token, options.limits);
-  if (!loop.ok()) return loop.status();
+  SLUICE_ASSIGN_OR_RETURN(auto loop,
+                          StoreLoop::Make(*std::move(listener), options.token, options.limits));
   std::string host(WithoutBrackets(options.bind));
   if (host.empty()) host = HasIpv4() ? "0.0.0.0" : "::";
-  auto impl = std::make_unique<Impl>(*std::move(loop), StoreAddress{host, port});
-  if (absl::Status status = impl->Start(); !status.ok()) return status;
+  auto impl = std::make_unique<Impl>(std::move(loop), StoreAddress{host, port});
+  SLUICE_RETURN_IF_ERROR(impl->Start());
   return std::unique_ptr<StoreServer>(new StoreServer(std::move(impl)));
 }
 

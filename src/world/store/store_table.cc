@@ -2,11 +2,11 @@
 #include "world/store/store_table.h"
 
 #include <cstddef>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "tensor/error_text.h"
 #include "tensor/quoted.h"
 #include "world/store/store_check.h"
 
@@ -30,8 +30,8 @@ const std::string* StoreTable::Find(absl::string_view key) const {
 }
 
 absl::Status StoreTable::Put(absl::string_view key, absl::string_view value, uint64_t hold) {
-  if (absl::Status status = CheckStoreKey(key); !status.ok()) return status;
-  if (absl::Status status = CheckStoreValue(key, value); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckStoreKey(key));
+  SLUICE_RETURN_IF_ERROR(CheckStoreValue(key, value));
   const auto at = entries_.find(key);
   if (value.empty()) {
     if (at == entries_.end()) return absl::OkStatus();
@@ -85,25 +85,25 @@ absl::StatusOr<int64_t> StoreTable::Add(absl::string_view key, int64_t delta) {
     return absl::OutOfRangeError(absl::StrCat("the sum of the store's key ", Quoted(key),
                                               " does not fit: ", number, " and ", delta));
   }
-  if (absl::Status status = Put(key, absl::StrCat(sum), 0); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(Put(key, absl::StrCat(sum), 0));
   return sum;
 }
 
 absl::StatusOr<std::string> StoreTable::CompareSet(absl::string_view key,
                                                    absl::string_view expected,
                                                    absl::string_view desired) {
-  if (absl::Status status = CheckStoreKey(key); !status.ok()) return status;
-  if (absl::Status status = CheckStoreValue(key, expected); !status.ok()) return status;
-  if (absl::Status status = CheckStoreValue(key, desired); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckStoreKey(key));
+  SLUICE_RETURN_IF_ERROR(CheckStoreValue(key, expected));
+  SLUICE_RETURN_IF_ERROR(CheckStoreValue(key, desired));
   const std::string* const value = Find(key);
   const absl::string_view now = value == nullptr ? absl::string_view() : *value;
   if (now != expected) return std::string(now);
-  if (absl::Status status = Put(key, desired, 0); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(Put(key, desired, 0));
   return std::string(desired);
 }
 
 absl::StatusOr<StoreEntries> StoreTable::List(absl::string_view prefix) const {
-  if (absl::Status status = CheckStorePrefix(prefix); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckStorePrefix(prefix));
   StoreEntries entries;
   size_t bytes = 0;
   for (auto at = entries_.lower_bound(prefix);
@@ -126,7 +126,7 @@ absl::StatusOr<uint64_t> StoreTable::Hold(absl::string_view key, absl::string_vi
                                                      ? " is held already, by one who lives"
                                                      : " has a value already, which nobody holds"));
   }
-  if (absl::Status status = Put(key, value, holds_ + 1); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(Put(key, value, holds_ + 1));
   return ++holds_;
 }
 

@@ -2,7 +2,6 @@
 #include "world/store/store_wire.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "world/store/store_check.h"

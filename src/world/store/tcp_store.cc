@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "sluice/store.h"
+#include "tensor/error_text.h"
 #include "world/store/store_address.h"
 #include "world/store/store_check.h"
 #include "world/store/store_clock.h"
@@ -97,55 +98,51 @@ class TcpStore : public TokenStore {
   }
 
   absl::Status Set(absl::string_view key, absl::string_view value) override {
-    if (absl::Status status = CheckStoreKey(key); !status.ok()) return status;
-    if (absl::Status status = CheckStoreValue(key, value); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckStoreKey(key));
+    SLUICE_RETURN_IF_ERROR(CheckStoreValue(key, value));
     StoreRequest request = MakeRequest(StoreCall::kSet, key);
     request.value = value;
     return link_->Call(request).status();
   }
 
   absl::StatusOr<std::string> Get(absl::string_view key, absl::Duration timeout) override {
-    if (absl::Status status = CheckStoreKey(key); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckStoreKey(key));
     StoreRequest request = MakeRequest(StoreCall::kGet, key);
     request.number = WaitMs(timeout);
-    auto answer = link_->Call(request, timeout);
-    if (!answer.ok()) return answer.status();
-    return std::move(answer->reply.value);
+    SLUICE_ASSIGN_OR_RETURN(auto answer, link_->Call(request, timeout));
+    return std::move(answer.reply.value);
   }
 
   absl::StatusOr<int64_t> Add(absl::string_view key, int64_t delta) override {
-    if (absl::Status status = CheckStoreKey(key); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckStoreKey(key));
     StoreRequest request = MakeRequest(StoreCall::kAdd, key);
     request.number = delta;
-    const auto answer = link_->Call(request);
-    if (!answer.ok()) return answer.status();
-    return answer->reply.number;
+    SLUICE_ASSIGN_OR_RETURN(const auto answer, link_->Call(request));
+    return answer.reply.number;
   }
 
   absl::StatusOr<std::string> CompareSet(absl::string_view key, absl::string_view expected,
                                          absl::string_view desired) override {
-    if (absl::Status status = CheckStoreKey(key); !status.ok()) return status;
-    if (absl::Status status = CheckStoreValue(key, expected); !status.ok()) return status;
-    if (absl::Status status = CheckStoreValue(key, desired); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckStoreKey(key));
+    SLUICE_RETURN_IF_ERROR(CheckStoreValue(key, expected));
+    SLUICE_RETURN_IF_ERROR(CheckStoreValue(key, desired));
     StoreRequest request = MakeRequest(StoreCall::kCompareSet, key);
     request.expected = expected;
     request.value = desired;
-    auto answer = link_->Call(request);
-    if (!answer.ok()) return answer.status();
-    return std::move(answer->reply.value);
+    SLUICE_ASSIGN_OR_RETURN(auto answer, link_->Call(request));
+    return std::move(answer.reply.value);
   }
 
   absl::StatusOr<StoreEntries> List(absl::string_view prefix) override {
-    if (absl::Status status = CheckStorePrefix(prefix); !status.ok()) return status;
-    auto answer = link_->Call(MakeRequest(StoreCall::kList, prefix));
-    if (!answer.ok()) return answer.status();
-    return std::move(answer->reply.entries);
+    SLUICE_RETURN_IF_ERROR(CheckStorePrefix(prefix));
+    SLUICE_ASSIGN_OR_RETURN(auto answer, link_->Call(MakeRequest(StoreCall::kList, prefix)));
+    return std::move(answer.reply.entries);
   }
 
   absl::StatusOr<std::unique_ptr<StoreLease>> Hold(absl::string_view key, absl::string_view value,
                                                    absl::Duration lease) override {
     if (link_->InChild()) return StoreForkedError();
-    if (absl::Status status = CheckStoreHold(key, value, lease); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckStoreHold(key, value, lease));
     StoreRequest request = MakeRequest(StoreCall::kHold, key);
     request.value = value;
     request.number = WaitMs(lease);
@@ -162,13 +159,12 @@ class TcpStore : public TokenStore {
 
   absl::StatusOr<StoreView> Watch(absl::string_view prefix, uint64_t version,
                                   absl::Duration timeout) override {
-    if (absl::Status status = CheckStorePrefix(prefix); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckStorePrefix(prefix));
     StoreRequest request = MakeRequest(StoreCall::kWatch, prefix);
     request.version = version;
     request.number = version == 0 ? 0 : WaitMs(timeout);
-    auto answer = link_->Call(request, timeout);
-    if (!answer.ok()) return answer.status();
-    return StoreView{answer->reply.version, std::move(answer->reply.entries)};
+    SLUICE_ASSIGN_OR_RETURN(auto answer, link_->Call(request, timeout));
+    return StoreView{answer.reply.version, std::move(answer.reply.entries)};
   }
 
  private:
@@ -180,18 +176,17 @@ class TcpStore : public TokenStore {
 
 absl::StatusOr<std::unique_ptr<Store>> ConnectStore(absl::string_view address,
                                                     const StoreOptions& options) {
-  const auto parsed = ParseStoreAddress(address);
-  if (!parsed.ok()) return parsed.status();
+  SLUICE_ASSIGN_OR_RETURN(const auto parsed, ParseStoreAddress(address));
   const absl::Duration connect_timeout = options.connect_timeout.value_or(options.timeout);
   const absl::Duration shorter = std::min(options.timeout, connect_timeout);
   if (shorter <= absl::ZeroDuration()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the timeout of a store is ", DurationText(shorter), ", not more than 0"));
   }
-  if (absl::Status status = CheckStoreToken(options.token); !status.ok()) return status;
-  auto link = StoreLink::Open(*parsed, options.token, options.timeout, connect_timeout);
-  if (!link.ok()) return link.status();
-  return std::make_unique<TcpStore>(*std::move(link), options.token);
+  SLUICE_RETURN_IF_ERROR(CheckStoreToken(options.token));
+  SLUICE_ASSIGN_OR_RETURN(auto link,
+                          StoreLink::Open(parsed, options.token, options.timeout, connect_timeout));
+  return std::make_unique<TcpStore>(std::move(link), options.token);
 }
 
 }  // namespace sluice
