@@ -230,36 +230,32 @@ void AddTransfers(nb::class_<PySession>& session) {
       "Raises on all ranks. In the place of a call that they make, named as in C++.");
 }
 
+// `place`: the name of the argument that says where the checkpoint is.
+void AddCheckpointCall(nb::class_<PySession>& session, const char* name, const char* place,
+                       decltype(&LoadCheckpoint) run) {
+  session.def(
+      name,
+      [run](const PySession& self, std::string at, nb::handle tensors, nb::dict options) {
+        Session* const on = self->Require();
+        auto call = CheckpointCallOf(self, std::move(at), tensors, options);
+        return DictOf(ValueOrRaise(self->desk().Call([state = self.state(), on, call, run] {
+          return run(on, call->place, call->tensors, call->options);
+        })));
+      },
+      nb::arg(place), nb::arg("tensors"), nb::arg("options") = nb::dict());
+}
+
 void AddCheckpoints(nb::class_<PySession>& session) {
-  session
-      .def(
-          "load",
-          [](const PySession& self, std::string uri, nb::handle tensors, nb::dict options) {
-            Session* const on = self->Require();
-            auto call = CheckpointCallOf(self, std::move(uri), tensors, options);
-            return DictOf(ValueOrRaise(self->desk().Call([state = self.state(), on, call] {
-              return LoadCheckpoint(on, call->place, call->tensors, call->options);
-            })));
-          },
-          nb::arg("uri"), nb::arg("tensors"), nb::arg("options") = nb::dict())
-      .def(
-          "save",
-          [](const PySession& self, std::string directory, nb::handle tensors, nb::dict options) {
-            Session* const on = self->Require();
-            auto call = CheckpointCallOf(self, std::move(directory), tensors, options);
-            return DictOf(ValueOrRaise(self->desk().Call([state = self.state(), on, call] {
-              return SaveCheckpoint(on, call->place, call->tensors, call->options);
-            })));
-          },
-          nb::arg("directory"), nb::arg("tensors"), nb::arg("options") = nb::dict())
-      .def(
-          "checkpoint_progress",
-          [](const PySession& self) {
-            const CheckpointProgress& progress = self->checkpoint_progress();
-            return nb::make_tuple(progress.done.load(), progress.total.load());
-          },
-          "Bytes of the files that the latest load or save has done, and of all that it does; 0: "
-          "not known yet. For any thread.");
+  AddCheckpointCall(session, "load", "uri", &LoadCheckpoint);
+  AddCheckpointCall(session, "save", "directory", &SaveCheckpoint);
+  session.def(
+      "checkpoint_progress",
+      [](const PySession& self) {
+        const CheckpointProgress& progress = self->checkpoint_progress();
+        return nb::make_tuple(progress.done.load(), progress.total.load());
+      },
+      "Bytes of the files that the latest load or save has done, and of all that it does; 0: "
+      "not known yet. For any thread.");
 }
 
 void BindTransfers(nb::module_& module) {

@@ -50,27 +50,25 @@ struct WorldState {
 };
 using PyWorld = Ref<WorldState>;
 
-struct ServerState {
-  explicit ServerState(std::unique_ptr<StoreServer> listening) : server(std::move(listening)) {}
-  ~ServerState() {
-    if (Ended() || !made_here.Holds()) static_cast<void>(server.release());
+// A Python object's own object. After the end of Python, and in forked children, it is left alone.
+template <typename T>
+struct Owned {
+  explicit Owned(std::unique_ptr<T> made) : object(std::move(made)) {}
+  ~Owned() {
+    if (Ended() || !made_here.Holds()) static_cast<void>(object.release());
   }
 
-  std::unique_ptr<StoreServer> server;
+  std::unique_ptr<T> object;
   const MadeHere made_here;
 };
-using PyServer = Ref<ServerState>;
+using PyServer = Ref<Owned<StoreServer>>;
+using PyFabric = Ref<Owned<Fabric>>;
 
-struct FabricState {
-  explicit FabricState(std::unique_ptr<Fabric> made) : fabric(std::move(made)) {}
-  ~FabricState() {
-    if (Ended() || !made_here.Holds()) static_cast<void>(fabric.release());
-  }
-
-  std::unique_ptr<Fabric> fabric;
-  const MadeHere made_here;
-};
-using PyFabric = Ref<FabricState>;
+StoreServer& Opened(const PyServer& self) {
+  self->made_here.Require("store");
+  if (self->object == nullptr) Raise(absl::FailedPreconditionError("the store is closed"));
+  return *self->object;
+}
 
 // One thread's turn with a world.
 class Turn {
@@ -338,29 +336,16 @@ void BindStores(nb::module_& module) {
               const ReleasedGil released;
               server = StoreServer::Listen(options);
             }
-            new (self) PyServer(std::make_shared<ServerState>(ValueOrRaise(std::move(server))));
+            new (self)
+                PyServer(std::make_shared<Owned<StoreServer>>(ValueOrRaise(std::move(server))));
           },
           nb::arg("bind") = "127.0.0.1", nb::arg("port") = 0, nb::arg("token") = "",
           nb::arg("token_file") = "")
-      .def_prop_ro("address",
-                   [](const PyServer& self) {
-                     self->made_here.Require("store");
-                     if (self->server == nullptr) {
-                       Raise(absl::FailedPreconditionError("the store is closed"));
-                     }
-                     return self->server->address();
-                   })
-      .def_prop_ro("port",
-                   [](const PyServer& self) {
-                     self->made_here.Require("store");
-                     if (self->server == nullptr) {
-                       Raise(absl::FailedPreconditionError("the store is closed"));
-                     }
-                     return self->server->port();
-                   })
+      .def_prop_ro("address", [](const PyServer& self) { return Opened(self).address(); })
+      .def_prop_ro("port", [](const PyServer& self) { return Opened(self).port(); })
       .def("close", [](const PyServer& self) {
         self->made_here.Require("store");
-        const std::unique_ptr<StoreServer> server = std::move(self->server);
+        const std::unique_ptr<StoreServer> server = std::move(self->object);
         const ReleasedGil released;
         const_cast<std::unique_ptr<StoreServer>&>(server).reset();
       });
@@ -375,10 +360,10 @@ void BindLocal(nb::module_& module) {
           [](const PyFabric& self, nb::dict options) {
             self->made_here.Require("fabric");
             const SessionOptions made = SessionOptionsOf(options);
-            if (self->fabric == nullptr) {
+            if (self->object == nullptr) {
               Raise(absl::FailedPreconditionError("the rank has a session already"));
             }
-            auto fabric = std::make_shared<std::unique_ptr<Fabric>>(std::move(self->fabric));
+            auto fabric = std::make_shared<std::unique_ptr<Fabric>>(std::move(self->object));
             Desk desk;
             return Own(ValueOrRaise(
                 desk.Call([fabric, made] { return Session::Create(std::move(*fabric), made); })));
@@ -392,7 +377,7 @@ void BindLocal(nb::module_& module) {
         nb::list all;
         for (std::unique_ptr<Fabric>& fabric : ValueOrRaise(MakeLocalFabric(ranks))) {
           all.append(nb::cast(
-              std::make_unique<PyFabric>(std::make_shared<FabricState>(std::move(fabric)))));
+              std::make_unique<PyFabric>(std::make_shared<Owned<Fabric>>(std::move(fabric)))));
         }
         return all;
       },
