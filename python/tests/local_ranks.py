@@ -10,10 +10,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from ranks import job_limit
+from ranks import LIMIT_SECONDS, SESSION_SECONDS, job_limit
 from sluice import _sluice
-
-LIMIT_SECONDS = 300.0
 
 
 def view(data: bytearray, shape: tuple[int, ...], dtype: str = "u8") -> tuple[Any, ...]:
@@ -46,7 +44,7 @@ def on_ranks(size: int, work: Callable[[Any, int], Any], *, close: bool = True,
 
     def run(rank: int) -> None:
         try:
-            session = fabrics[rank].session({"timeout": 120, **options})
+            session = fabrics[rank].session({"timeout": SESSION_SECONDS, **options})
             results[rank] = work(session, rank)
             if close:
                 session.close()

@@ -30,9 +30,9 @@ import job_limit  # noqa: E402  (of scripts/nodes)
 
 job_limit.hear_ctrl_c()
 
-_LIMIT_SECONDS = 300.0  # against hanging: nothing takes so long, even beside a build
+LIMIT_SECONDS = 300.0  # against hanging: nothing takes so long, even beside a build
 # Of sessions whose test is not about silence: far longer than a rank says nothing beside a build.
-_SESSION_SECONDS = 120.0
+SESSION_SECONDS = 120.0
 _FOLDER = "SLUICE_TEST_FOLDER"  # of the ranks that were started together
 
 
@@ -85,7 +85,7 @@ def start_rank(function: Callable[..., Any], args: tuple[Any, ...], environment:
 
 
 def ranks_end(size: int, function: Callable[..., Any], *args: Any, session: bool = True,
-              environment: dict[str, str] | None = None, limit: float = _LIMIT_SECONDS,
+              environment: dict[str, str] | None = None, limit: float = LIMIT_SECONDS,
               **options: Any) -> list[RankEnd]:
     """How each of `size` ranks ends. Fails where one is still there after `limit` seconds."""
     shared = {"SLUICE_WORLD": f"tcp://127.0.0.1:{free_port()}", "WORLD_SIZE": str(size),
@@ -144,19 +144,26 @@ def is_told(word: str) -> bool:
 
 def hear(*words: str) -> None:
     """Waits until other ranks have told all of these."""
-    end = time.monotonic() + _LIMIT_SECONDS
+    end = time.monotonic() + LIMIT_SECONDS
     for word in words:
         while not is_told(word):
             assert time.monotonic() < end, f"no rank tells '{word}'"
             time.sleep(0.01)
 
 
-def wait_until_it_waits(pid: int) -> None:
-    """Until the main thread of a process, which is about to make a call that waits, is in it: the
-    thread has slept several times, or has run for longer than it takes to get there."""
+def meet(place: str) -> None:
+    """Waits until all ranks have come to this place of theirs, whatever their sessions do."""
+    tell(f"{os.environ['RANK']} has come to {place}")
+    hear(*(f"{rank} has come to {place}" for rank in range(int(os.environ["WORLD_SIZE"]))))
+
+
+def wait_until_it_waits(pid: int, thread: int | None = None) -> None:
+    """Until a thread, or the main one of a process, which is about to make a call that waits, is in
+    it: the thread has slept several times, or has run for longer than it takes to get there."""
     def look() -> tuple[bool, int]:
         try:
-            stat = Path(f"/proc/{pid}/task/{pid}/stat").read_text().rpartition(")")[2].split()
+            path = Path(f"/proc/{pid}/task/{thread or pid}/stat")
+            stat = path.read_text().rpartition(")")[2].split()
         except OSError:  # it has ended
             return True, 0
         return stat[0] not in "RD", int(stat[11]) + int(stat[12])
@@ -199,7 +206,7 @@ def _main() -> None:
     if task["session"]:
         import sluice
 
-        options = {"timeout": _SESSION_SECONDS, **task["options"]}
+        options = {"timeout": SESSION_SECONDS, **task["options"]}
         with sluice.Session.from_env(**options) as session:
             result = function(session, *task["args"])
     else:

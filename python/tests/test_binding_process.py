@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from local_ranks import LIMIT_SECONDS
-from ranks import free_port, job_limit, wait_until_it_waits
+from ranks import LIMIT_SECONDS, free_port, job_limit, wait_until_it_waits
 
 HERE = str(Path(__file__).parent)
 
@@ -22,7 +21,7 @@ import atexit, gc, os, signal, sys, threading, time
 import sluice
 from sluice import _sluice
 from local_ranks import entry, error_of, view, whole_on
-from ranks import interrupt_when_it_waits
+from ranks import interrupt_when_it_waits, wait_until_it_waits
 
 def pair(rank, **options):
     \"\"\"This process' session of a world of two, whose store the first serves.\"\"\"
@@ -172,10 +171,12 @@ def test_a_process_may_end_while_its_threads_are_in_calls() -> None:
                 session.open_stream({"item_bytes": 8, "generator_items": 1 << 40,
                                      "exchange": False},
                                     lambda item, into: None)
-        for rank in range(2):
-            threading.Thread(target=waits, args=(rank,), daemon=True).start()
+        threads = [threading.Thread(target=waits, args=(rank,), daemon=True) for rank in range(2)]
+        for thread in threads:
+            thread.start()
         about_to.wait()
-        time.sleep(0.2)  # most are in the calls by then
+        for thread in threads:
+            wait_until_it_waits(os.getpid(), thread.native_id)
     """)
 
 

@@ -15,14 +15,13 @@ import time
 from pathlib import Path
 
 import pytest
-from ranks import job_limit
+from ranks import LIMIT_SECONDS, job_limit
 
 import sluice
 
 np = pytest.importorskip("numpy")
 CASES = int(os.environ.get("SLUICE_ODD_CASES", "40"))
 SEED = int(os.environ.get("SLUICE_TEST_SEED") or time.time() // 86400 * 1000)
-LIMIT_SECONDS = 120.0
 ITEM_BYTES = 8
 # What a name may look like after its beginning, which tells files apart in texts.
 TAILS = ("", " with blanks", "-café", "-'quoted' \"twice\"", "%41?x#y", "-" + "long" * 40)

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import sluice
+from ranks import LIMIT_SECONDS
 from sluice import _sluice
 
 _PACKAGE = Path(sluice.__file__).parent
@@ -26,7 +27,7 @@ def run(code: str, *flags: str) -> list[str]:
     """The words that `code` prints, in a Python of its own."""
     done = subprocess.run([sys.executable, *flags, "-c", code], capture_output=True, text=True,
                           env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-                          timeout=120)
+                          timeout=LIMIT_SECONDS)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 

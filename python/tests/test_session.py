@@ -20,6 +20,7 @@ from ranks import (
     error_of,
     hear,
     interrupt_when_it_waits,
+    meet,
     ranks_end,
     run_ranks,
     tell,
@@ -313,6 +314,7 @@ def rank_dies(session: sluice.Session) -> Any:
         {"w": bytearray(8)} if session.rank == 0 else None,
         {"w": bytearray(8)} if session.rank == 1 else None)
     transfer.run()
+    meet("the end of its first run")  # else the loss may end that
     if session.rank == 0:
         os._exit(3)
     return error_of(transfer.run)

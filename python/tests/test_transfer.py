@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import sluice
-from ranks import error_of, hear, is_told, run_ranks, tell
+from ranks import error_of, hear, is_told, meet, run_ranks, tell
 
 ROWS, COLUMNS = 10, 6
 
@@ -112,8 +112,8 @@ def rank_waits(session: sluice.Session) -> Any:
         return None
     run = transfer.start()
     early = error_of(run.wait, timeout=0.2)
-    tell("rank 1 has waited")
     assert not run.done
+    tell("rank 1 has waited")
     run.wait(timeout=240)
     assert run.done
     run.wait()
@@ -241,7 +241,9 @@ def start_and_cancel(session: sluice.Session) -> sluice.Run:
 
 def rank_cancels(session: sluice.Session) -> Any:
     run = start_and_cancel(session)
-    return [error_of(run.wait), error_of(run.cancel)]
+    errors = [error_of(run.wait), error_of(run.cancel)]
+    meet("the end of its run")  # a rank that has left would be the other's error
+    return errors
 
 
 def rank_awaits_cancelled(session: sluice.Session) -> Any:
@@ -254,7 +256,9 @@ def rank_awaits_cancelled(session: sluice.Session) -> Any:
         await run
 
     session._prune()  # as any other start does, which takes no notice of how the run ended
-    return [error_of(asyncio.run, awaits()), error_of(asyncio.run, awaits()), error_of(run.wait)]
+    errors = [error_of(asyncio.run, awaits()), error_of(asyncio.run, awaits()), error_of(run.wait)]
+    meet("the end of its run")
+    return errors
 
 
 def test_whoever_awaits_a_run_gets_its_error() -> None:

@@ -35,7 +35,7 @@ from sluice import _dtensor  # noqa: E402
 from sluice import _layouts as layouts  # noqa: E402
 from sluice._errors import InvalidSpec, Unsupported  # noqa: E402
 from sluice._state import DST, SRC, halves  # noqa: E402
-from torch_ranks import free_port  # noqa: E402
+from torch_ranks import SESSION_SECONDS, free_port  # noqa: E402
 
 
 @contextmanager
@@ -306,7 +306,7 @@ def test_parts_of_one_buffer_are_no_tied_tensors_where_they_are_empty(tmp_path: 
         flat = torch.zeros(2 * rows * 8)
         parts = {"a": flat[:rows * 8].view(rows, 8), "b": flat[rows * 8:].view(rows, 8)}
         given = {name: Part(part, (3, 8)) for name, part in parts.items()}
-        with sluice.Session.from_exchange(rank, 4, exchange) as session:
+        with sluice.Session.from_exchange(rank, 4, exchange, timeout=SESSION_SECONDS) as session:
             session.save(tmp_path / "whole", wanted if rank == 0 else {}, progress=False)
             session.load(tmp_path / "whole", given, progress=False)
             loaded = [part.clone() for part in parts.values()]

@@ -19,7 +19,8 @@ from torch.distributed.tensor import (DTensor, Replicate, Shard,  # noqa: E402
                                       distribute_tensor)
 from torch.distributed.tensor.parallel import (ColwiseParallel, RowwiseParallel,  # noqa: E402
                                                parallelize_module)
-from torch_ranks import free_port, gloo_session, run_job, same_bytes  # noqa: E402
+from torch_ranks import (SESSION_SECONDS, free_port, gloo_session, run_job,  # noqa: E402
+                         same_bytes)
 
 TRAINERS, SERVERS, STEPS = 4, 2, 3
 # PyTorch itself computes only where tensor parallelism cuts evenly. FSDP may cut the rest anyhow.
@@ -109,7 +110,7 @@ def rank_trains_or_serves(folder: str, port: int) -> Any:
     dist.init_process_group("gloo")
     world = sluice.World.join(role=role, roles={"trainer": TRAINERS, "server": SERVERS})
     with world:
-        session = world.session(join_timeout=500)
+        session = world.session(join_timeout=500, timeout=SESSION_SECONDS)
         result = train(session, Path(folder)) if trains else serve(session, Path(folder))
     dist.destroy_process_group()
     return result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import random
 import threading
 import weakref
 from collections.abc import Callable
@@ -15,7 +16,7 @@ torch = pytest.importorskip("torch")
 import sluice  # noqa: E402
 from sluice._same import Seen, print_of  # noqa: E402
 from sluice._transfer import Transfer  # noqa: E402
-from torch_ranks import run_job  # noqa: E402
+from torch_ranks import gloo_session, run_job  # noqa: E402
 
 
 def other_stride(state: dict[str, Any]) -> None:
@@ -170,15 +171,13 @@ def test_renames_and_into() -> None:
 
 def rank_syncs_dtensors() -> Any:
     """DTensors whose placement, memory or local tensor changes: every sync has its values."""
-    import torch.distributed as dist
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 
-    dist.init_process_group("gloo")
-    mesh = init_device_mesh("cpu", (2,))
     whole = torch.arange(64.0).view(8, 8)
     good = []
-    with sluice.Session.from_process_group() as session:
+    with gloo_session() as session:
+        mesh = init_device_mesh("cpu", (2,))
         src = {"w": distribute_tensor(whole.clone(), mesh, [Shard(0)])}
         seen = Seen.of(src)
         assert seen is not None
@@ -196,7 +195,6 @@ def rank_syncs_dtensors() -> Any:
                 good.append(bool(torch.equal(dst["w"].full_tensor(), whole + step + 1)))
                 dst["w"].to_local().zero_()
         plans = len(session._synced.plans)
-    dist.destroy_process_group()
     return [all(good), plans]
 
 
@@ -250,14 +248,9 @@ def test_a_run_that_goes_on_keeps_its_memory(known: bool) -> None:
 
 def rank_changes_alone(rounds: int) -> Any:
     """Each time one rank gives other memory, strides or dtypes, and all get what was sent."""
-    import random
-
-    import torch.distributed as dist
-
-    dist.init_process_group("gloo")
     chance = random.Random(7)  # the same on all ranks
     wrong = 0
-    with sluice.Session.from_process_group() as session:
+    with gloo_session() as session:
         src = {f"w{i}": torch.zeros(6, 6) for i in range(5)}
         dst = {f"w{i}": torch.zeros(6, 6) for i in range(5)}
         for step in range(1, rounds + 1):
@@ -283,7 +276,6 @@ def rank_changes_alone(rounds: int) -> Any:
                 sluice.sync(None, dst, session=session)
                 wrong += sum(not torch.equal(tensor.float(), expected + step + i)
                              for i, tensor in enumerate(dst.values()))
-    dist.destroy_process_group()
     return wrong
 
 

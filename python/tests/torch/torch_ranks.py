@@ -10,7 +10,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).parent.parent))
 
-from ranks import free_port, run_ranks  # noqa: E402
+from ranks import SESSION_SECONDS, free_port, run_ranks  # noqa: E402
 
 # Each rank imports PyTorch, which takes a core for seconds.
 _LIMIT_SECONDS = 600.0
@@ -31,7 +31,7 @@ def gloo_session() -> Iterator[Any]:
     import torch.distributed as dist
 
     dist.init_process_group("gloo")
-    with sluice.Session.from_process_group() as session:
+    with sluice.Session.from_process_group(timeout=SESSION_SECONDS) as session:
         yield session
     dist.destroy_process_group()
 
