@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from . import _sluice
+from ._dtypes import FLOATS
 from ._errors import Disagreement, InvalidSpec, Unsupported
 from ._group import Group
 from ._halves import Entry, read_half
@@ -17,8 +18,6 @@ from ._state import check_name
 from ._streams import Places, Stream, handle_of, wait_for_stream
 from ._texts import check_text
 from ._transfer import Renames
-
-_FLOATS = ("f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2")
 
 # What tells the destinations apart that one tensor of a checkpoint has on a rank: its name, their
 # dtype, whether they are boxes, and a number.
@@ -70,8 +69,8 @@ def save(session: Group, directory: str | os.PathLike[str], state: Any, *,
         handle_of(stream)
         _sluice.check_checkpoint_options(options)
         _path("directory", directory)
-        if dtype is not None and dtype not in _FLOATS:
-            raise InvalidSpec(f"dtype is {dtype!r}; it has to be one of {', '.join(_FLOATS)}")
+        if dtype is not None and dtype not in FLOATS:
+            raise InvalidSpec(f"dtype is {dtype!r}; it has to be one of {', '.join(FLOATS)}")
         return entries.read(state, "src", rename)
 
     entries = _Entries(session)
@@ -144,7 +143,7 @@ class _Entries:
         for key, tensor in merged.items():
             name, own, *_ = key
             entry = self._entries.get(key)
-            wanted = dtype if own in _FLOATS else None
+            wanted = dtype if own in FLOATS else None
             view = None if entry is None else entry.native_view
             owner = None if entry is None else entry.owner
             tensors.append((name, tensor.shape, own, tensor.layout, view, wanted, owner))

@@ -15,6 +15,9 @@ DTYPE_BYTES = {
     "f8e8m0": 1, "f4e2m1x2": 1, "i4x2": 1, "f8e4m3fnuz": 1, "f8e5m2fnuz": 1, "c64": 8, "c128": 16,
 }
 
+#: Those that are cast into each other.
+FLOATS = ("f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2")
+
 # What PyTorch, NumPy and ml_dtypes call them.
 TORCH_NAMES = {
     "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Optional
 
 from ._dlpack import READ_ONLY, capsule_of, in_capsule
@@ -50,7 +51,7 @@ class Described:
     @property
     def nbytes(self) -> int:
         """Of its elements."""
-        return element_count(self.shape) * DTYPE_BYTES[self.dtype]
+        return prod(self.shape) * DTYPE_BYTES[self.dtype]
 
 
 def describe(obj: Any, *, writable: bool, tensor: str | None = None,
@@ -81,17 +82,9 @@ def is_tensor(obj: Any) -> bool:
     return any(fits(obj) for fits, _ in _READERS)
 
 
-def element_count(shape: Sequence[int]) -> int:
-    """Of a shape."""
-    count = 1
-    for size in shape:
-        count *= size
-    return count
-
-
 def _check(described: Described, tensor: str | None, writable: bool, late: bool) -> None:
     sizes = described.shape
-    if described.strides is not None and element_count(sizes):
+    if described.strides is not None and prod(sizes):
         for size, stride in zip(sizes, described.strides):
             if size > 1 and stride < 0:
                 raise InvalidSpec(f"{in_words(tensor)}strides {list(described.strides)} run "
@@ -100,7 +93,7 @@ def _check(described: Described, tensor: str | None, writable: bool, late: bool)
                 raise InvalidSpec(f"{in_words(tensor)}a destination of shape {list(sizes)} and "
                                   f"strides {list(described.strides)} has elements at one place",
                                   tensor=tensor)
-    if described.ptr == 0 and element_count(sizes) and not late:
+    if described.ptr == 0 and prod(sizes) and not late:
         raise InvalidSpec(f"{in_words(tensor)}it has no memory: it is on meta, or was freed",
                           tensor=tensor)
 

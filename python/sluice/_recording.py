@@ -11,14 +11,12 @@ from dataclasses import dataclass, replace
 from threading import get_ident
 from typing import Any
 
-from ._dtypes import DTYPE_BYTES, dtype_name
+from ._dtypes import DTYPE_BYTES, FLOATS, dtype_name
 from ._errors import InvalidSpec, Unsupported
 from ._layouts import Box
 from ._memory import Described, dense_strides, describe, span_bytes
 from ._strided import Base, Strided, TooManyPieces, pair
 from ._views import Uncapturable, UnknownMethod, View
-
-FLOATS = ("f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2")
 
 
 @dataclass(frozen=True)

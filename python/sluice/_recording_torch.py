@@ -16,9 +16,9 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from ._dtypes import TORCH_NAMES, dtype_name
+from ._dtypes import FLOATS, TORCH_NAMES, dtype_name
 from ._errors import InvalidSpec, Unsupported
-from ._recording import FLOATS, Recorder
+from ._recording import Recorder
 from ._strided import Base, Strided
 from ._views import Uncapturable
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from math import prod
 from typing import Any, Optional, Union
 
 from . import _dtensor, _prints
 from ._dtypes import dtype_name
 from ._errors import InvalidSpec
 from ._layouts import Box, Boxes, Layout, Tensor, check_extents
-from ._memory import CPU, Described, View, describe, element_count, is_tensor
+from ._memory import CPU, Described, View, describe, is_tensor
 from ._texts import is_utf8
 
 SRC = "src"
@@ -348,9 +349,9 @@ def _placed(name: str, shape: tuple[int, ...], dtype: str, layout: Layout,
     layout = layout.with_dims(len(shape))
     whole = layout == Layout.whole(rank)
     expected = shape if whole else layout.local_shape(shape, rank)
-    owns = element_count(expected) > 0
+    owns = prod(expected) > 0
     if described is not None and described.shape != expected and (
-            owns or element_count(described.shape)):
+            owns or prod(described.shape)):
         raise InvalidSpec(f"tensor '{name}': its memory has shape {list(described.shape)}, and "
                           f"{layout} gives {list(expected)} of {list(shape)} to rank {rank}",
                           tensor=name)

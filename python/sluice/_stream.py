@@ -15,6 +15,7 @@ from math import prod
 from typing import Any
 
 from . import _sluice
+from ._dtypes import TORCH_NAMES
 from ._errors import Error, InvalidSpec, Unsupported
 from ._group import Group
 from ._streams import DEFAULT_STREAM, NO_STREAM, current_stream, handle_of
@@ -24,14 +25,8 @@ from ._texts import INT64_MAX, check_text
 _CUDA = 2  # DLPack's kCUDA
 _STATE_FORMAT = 1
 
-_TORCH_NAMES = {
-    "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16",
-    "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2", "f8e4m3fnuz": "float8_e4m3fnuz",
-    "f8e5m2fnuz": "float8_e5m2fnuz", "f8e8m0": "float8_e8m0fnu", "f4e2m1x2": "float4_e2m1fn_x2",
-    "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8", "u64": "uint64",
-    "u32": "uint32", "u16": "uint16", "u8": "uint8", "bool": "bool", "c64": "complex64",
-    "c128": "complex128", "i4x2": "uint8",
-}
+_TORCH_NAMES = {"i4x2": "uint8", **{ours: theirs for theirs, ours in TORCH_NAMES.items()
+                                    if theirs != "bool_"}}
 _ML_DTYPES = ("bf16", "f8e4m3", "f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz", "f8e8m0")
 
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 Stream = Any
 
 _CUDA = 2  # DLPack's kCUDA
-_CPU = 1
 DEFAULT_STREAM = 1  # cudaStreamLegacy, as DLPack and __cuda_array_interface__ name it
 
 
