@@ -31,10 +31,6 @@ def whole_on(rank: int) -> Any:
     return _sluice.Layout([1], [rank], ["R"])
 
 
-def rows_on(ranks: list[int]) -> Any:
-    return _sluice.Layout([len(ranks)], ranks, ["S(0)"])
-
-
 def on_ranks(size: int, work: Callable[[Any, int], Any], *, close: bool = True,
              **options: Any) -> list[Any]:
     """[work(session, rank) of each rank]. Raises what the first rank raised that did."""

@@ -23,10 +23,14 @@ from sluice import _sluice
 from local_ranks import entry, error_of, view, whole_on
 from ranks import interrupt_when_it_waits, wait_until_it_waits
 
+def join(rank, timeout=240.0):
+    \"\"\"Joins a world of two, whose store the first serves.\"\"\"
+    return _sluice.World.join(store=sys.argv[1], rank=rank, size=2, role="member", token="t",
+                              timeout=timeout, bind="127.0.0.1")
+
 def pair(rank, **options):
-    \"\"\"This process' session of a world of two, whose store the first serves.\"\"\"
-    world = _sluice.World.join(store=sys.argv[1], rank=rank, size=2, role="member", token="t",
-                               timeout=240.0, bind="127.0.0.1")
+    \"\"\"Makes this process' session of such a world.\"\"\"
+    world = join(rank)
     return world, world.session(options={"timeout": 120, **options})
 
 def connect(session, late=False):
@@ -117,42 +121,14 @@ def test_processes_meet_at_a_store() -> None:
     assert "moved" in first and "moved" in second
 
 
-def test_epochs_of_a_world() -> None:
-    script = """
-        world = _sluice.World.join(store=sys.argv[1], rank={rank}, size=2, token="t",
-                                   timeout=240.0, bind="127.0.0.1")
-        session = world.session(epoch=True, at_least=[("member", 2)], options={{"timeout": 120}})
-        assert world.epoch == 1 and len(world.epoch_members()) == 2
-        assert world.joiners() == [] and world.epoch_ends_after() is None
-        connection, data = connect(session)
-        assert connection.start(version=1).wait(120)
-        world.end_epoch(1)
-        assert world.epoch_ends_after() == 1
-        session.close()
-        session = world.session(epoch=True, at_least=[("member", 2)])
-        assert world.epoch == 2
-        say("moved")
-    """
-    first, second = run_pair(script.format(rank=0), script.format(rank=1))
-    assert "moved" in first and "moved" in second
-
-
-@pytest.mark.parametrize("progress", [False, True])
-def test_a_process_may_end_with_its_session_open(progress: bool) -> None:
+@pytest.mark.parametrize("progress, waits", [(False, True), (True, True), (False, False)])
+def test_a_process_may_end_with_its_session_open(progress: bool, waits: bool) -> None:
+    # A run that is in flight is carried out at the process' end.
     run_pair(f"""
         world, session = pair(0, progress_thread={progress})
         connection, data = connect(session)
         run = connection.start()
-        assert run.wait(120)
-    """, PEER)
-
-
-def test_a_process_may_end_with_a_run_in_flight() -> None:
-    # The run is carried out at the process' end.
-    run_pair("""
-        world, session = pair(0)
-        connection, data = connect(session)
-        run = connection.start()
+        assert not {waits} or run.wait(120)
     """, PEER)
 
 
@@ -215,49 +191,31 @@ def test_a_process_may_end_while_a_generator_runs() -> None:
 
 
 # Each waits for ever: `call` is what the main thread is in.
-WAITS = {
+WAITS_ALONE = {
+    "session": "call = join(0, 36000.0).session",
+    "wait_for_all": "call = join(0, 36000.0).wait_for_all",
+    "join": """
+        call = lambda: _sluice.World.join(store="tcp://127.0.0.1:1", rank=0, size=2, token="t",
+                                          serve=False, bind="127.0.0.1", store_timeout=36000.0)
+    """,
+}
+WAITS_FOR_THE_OTHER = {
     "wait": """
-        world, session = pair(0, timeout=36000)
         connection, data = connect(session)
         run = connection.start()
         run.wait(0.1)
         call = run.wait
     """,
-    "connect": """
-        world, session = pair(0, timeout=36000)
-        call = lambda: session.connect([], [])
-    """,
-    "allocate": """
-        world, session = pair(0, timeout=36000)
-        call = lambda: session.allocate(8)
-    """,
-    "load": """
-        world, session = pair(0, timeout=36000)
-        call = lambda: session.load("file:/nowhere", [])
-    """,
+    "connect": "call = lambda: session.connect([], [])",
+    "allocate": "call = lambda: session.allocate(8)",
+    "load": "call = lambda: session.load('file:/nowhere', [])",
     "next": """
-        world, session = pair(0, timeout=36000)
         stream = session.open_stream({"item_bytes": 8, "generator_items": 9, "exchange": False},
                                      lambda item, into: time.sleep(0.1 if item < 2 else 1e6))
         assert stream.next() and stream.next()
         call = stream.next
     """,
-    "session": """
-        world = _sluice.World.join(store=sys.argv[1], rank=0, size=2, token="t",
-                                   timeout=36000.0, bind="127.0.0.1")
-        call = world.session
-    """,
-    "wait_for_all": """
-        world = _sluice.World.join(store=sys.argv[1], rank=0, size=2, token="t",
-                                   timeout=36000.0, bind="127.0.0.1")
-        call = world.wait_for_all
-    """,
-    "join": """
-        call = lambda: _sluice.World.join(store="tcp://127.0.0.1:1", rank=0, size=2, token="t",
-                                          serve=False, bind="127.0.0.1", store_timeout=36000.0)
-    """,
     "close": """
-        world, session = pair(0, timeout=36000)
         connection, data = connect(session)
         run = connection.start()
         call = session.close
@@ -265,26 +223,26 @@ WAITS = {
 }
 
 
-@pytest.mark.parametrize("name", WAITS)
+@pytest.mark.parametrize("name", [*WAITS_ALONE, *WAITS_FOR_THE_OTHER])
 def test_ctrl_c_is_heard_in(name: str) -> None:
     store = f"tcp://127.0.0.1:{free_port()}"
-    alone = name in ("session", "wait_for_all", "join")
-    connects = name in ("wait", "close")
-    peer = None if alone else start("""
-        world, session = pair(1, timeout=36000)
-    """ + ("""
-        connection, data = connect(session)
-    """ if connects else """
-        if sys.argv[2] == "next":
-            stream = session.open_stream({"item_bytes": 8, "generator_items": 9,
-                                          "exchange": False}, lambda item, into: None)
-    """) + """
-        say("ready")
-        while True:
-            session.poll()
-            time.sleep(0.01)
-    """, store, name)
-    process = start(WAITS[name] + """
+    peer = None
+    first = WAITS_ALONE.get(name, "")
+    if not first:
+        first = "world, session = pair(0, timeout=36000)\n" + textwrap.dedent(
+            WAITS_FOR_THE_OTHER[name])
+        peer = start("""
+            world, session = pair(1, timeout=36000)
+            if sys.argv[2] in ("wait", "close"):
+                connection, data = connect(session)
+            if sys.argv[2] == "next":
+                stream = session.open_stream({"item_bytes": 8, "generator_items": 9,
+                                              "exchange": False}, lambda item, into: None)
+            while True:
+                session.poll()
+                time.sleep(0.01)
+        """, store, name)
+    process = start(textwrap.dedent(first) + textwrap.dedent("""
         try:
             say("waiting")
             call()
@@ -292,7 +250,7 @@ def test_ctrl_c_is_heard_in(name: str) -> None:
             say("interrupted")
             os._exit(7)
         say("returned")
-    """, store)
+    """), store)
     try:
         wait_for_line(process, "waiting")
         wait_until_it_waits(process.pid)
@@ -364,9 +322,10 @@ def test_a_batch_that_came_after_ctrl_c_is_not_lost() -> None:
 
 def test_a_process_may_end_while_an_interrupted_call_goes_on() -> None:
     store = f"tcp://127.0.0.1:{free_port()}"
-    process = start(WAITS["wait_for_all"] + """
+    process = start("""
+        world = join(0, 36000.0)
         say("waiting")
-        call()
+        world.wait_for_all()
     """, store)
     wait_for_line(process, "waiting")
     wait_until_it_waits(process.pid)
@@ -374,46 +333,6 @@ def test_a_process_may_end_while_an_interrupted_call_goes_on() -> None:
     code, output = end(process)
     assert "KeyboardInterrupt" in output
     assert code in (130, -signal.SIGINT), (code, output)
-
-
-def test_a_forked_child_is_refused_and_leaves_all_as_it_is() -> None:
-    output = run("""
-        fabrics = _sluice.local_fabrics(2)
-        session = [None, None]
-
-        def other():
-            session[1] = fabrics[1].session()
-            connection, data = connect(session[1])
-            assert connection.start().wait(120)
-            assert connection.start().wait(120)
-            session[1].close()
-        thread = threading.Thread(target=other)
-        thread.start()
-        session[0] = fabrics[0].session()
-        connection, data = connect(session[0])
-        run = connection.start()
-        assert run.wait(120)
-        server = _sluice.StoreServer()
-        child = os.fork()
-        if child == 0:
-            for call in (session[0].poll, session[0].close, session[0].report, connection.start,
-                         lambda: connection.names(), run.cancel, lambda: server.port,
-                         lambda: _sluice.local_fabrics(1), lambda: _sluice.StoreServer()):
-                code, text = error_of(call)
-                assert code == 9 and "fork" in text, text
-            assert _sluice.Layout([1], [0], ["R"]).local_shape((3,), 0) == (3,)
-            session.clear()
-            del connection, run, server
-            gc.collect()
-            say("child refused")
-            sys.exit(0)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        assert connection.start().wait(120)
-        session[0].close()
-        thread.join()
-        say(f"port {server.port}")
-    """)
-    assert "child refused" in output and "port" in output
 
 
 def test_a_child_of_a_process_that_used_nothing_may_use_all() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import random
+import json
 from typing import Any
 
+import numpy as np
 import pytest
-from local_ranks import on_ranks, view
+from local_ranks import entry, on_ranks, view, whole_on
 
 from sluice import _sluice
 
@@ -70,50 +71,41 @@ def test_options_that_nobody_knows_are_refused() -> None:
     ("w", (2,), "u8", _sluice.Layout([1], [0], ["R"]), ("x", (2,), None, "u8", 1, 0)),
     ("w", (2,), "u8", _sluice.Layout([1], [0], ["R"]), None, "first"),
 ])
-def test_entries_that_are_none_raise_before_anything_is_called(bad: Any) -> None:
-    def work(session: Any, rank: int) -> None:
-        with pytest.raises((TypeError, ValueError)):
-            session.connect([bad], [])
-        assert session.connect([], []).start().wait(120)
-
-    on_ranks(1, work)
+def test_entries_that_are_none_raise_before_anything_is_called(native: Any, bad: Any) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        native.connect([bad], [])
+    assert native.connect([], []).start().wait(120)
 
 
-def checksum(shape: tuple[int, ...], dtype: str, layout: Any, data: bytes) -> int:
-    """Over one copy of each element, of parts cut from the whole tensor's bytes."""
-    bytes_each = _sluice.dtype_bytes(dtype)
-    strides = [bytes_each] * len(shape)
-    for d in range(len(shape) - 2, -1, -1):
-        strides[d] = strides[d + 1] * shape[d + 1]
+SHAPE = (6, 5, 7)
+
+
+def checksum(data: Any, dtype: str, layout: Any) -> int:
+    """Over one copy of each element, of parts cut from the whole tensor's elements as bytes."""
     total = 0
     for rank in filter(layout.is_first_copy, layout.ranks):
-        places = [0]
-        for d, ranges in enumerate(layout.owned_ranges(shape, rank)):
-            owned = [i for begin, end in ranges for i in range(begin, end)]
-            places = [place + i * strides[d] for place in places for i in owned]
-        part = bytearray(b"".join(data[place:place + bytes_each] for place in places))
-        local = layout.local_shape(shape, rank)
-        total += _sluice.checksum(shape, dtype, layout, rank, view(part, local, dtype))
+        owned = [[i for begin, end in ranges for i in range(begin, end)]
+                 for ranges in layout.owned_ranges(SHAPE, rank)]
+        part = bytearray(data[np.ix_(*owned)].tobytes())
+        local = layout.local_shape(SHAPE, rank)
+        total += _sluice.checksum(SHAPE, dtype, layout, rank, view(part, local, dtype))
     return total % 2**64
 
 
 @pytest.mark.parametrize("dtype", ["u8", "bf16", "f32", "f64", "c128"])
 def test_checksums_do_not_depend_on_layouts(dtype: str) -> None:
-    shape = (6, 5, 7)
-    data = bytearray(random.Random(3).randbytes(210 * _sluice.dtype_bytes(dtype)))
+    data = np.random.default_rng(3).integers(0, 256, (*SHAPE, _sluice.dtype_bytes(dtype)), np.uint8)
     layouts = [_sluice.Layout([1], [0], ["R"]), _sluice.Layout([3], [2, 0, 1], ["R"]),
                _sluice.Layout([4], [0, 1, 2, 3], ["S(2)"]),
                _sluice.Layout([2, 2], [0, 1, 2, 3], ["R", "S(1)"]),
                _sluice.Layout([2, 3], [0, 1, 2, 3, 4, 5], ["SS(0,2)", "S(0)"])]
-    sums = {checksum(shape, dtype, layout, data) for layout in layouts}
+    sums = {checksum(data, dtype, layout) for layout in layouts}
     assert len(sums) == 1
-    data[100] ^= 1
-    assert checksum(shape, dtype, layouts[2], data) not in sums
-    data[100] ^= 1
-    # Two elements that change places.
-    each = _sluice.dtype_bytes(dtype)
-    data[:each], data[each:2 * each] = data[each:2 * each], data[:each]
-    assert checksum(shape, dtype, layouts[0], data) not in sums
+    data[2, 3, 4, 0] ^= 1
+    assert checksum(data, dtype, layouts[2]) not in sums
+    data[2, 3, 4, 0] ^= 1
+    data[0, 0, :2] = data[0, 0, 1::-1].copy()  # two elements change places
+    assert checksum(data, dtype, layouts[0]) not in sums
 
 
 def test_checksums_of_boxes_and_strides() -> None:
@@ -132,11 +124,8 @@ def test_checksums_of_boxes_and_strides() -> None:
                          view(data, (6, 8), "f16"))
 
 
-def test_a_trace_says_what_a_run_did(tmp_path: Any) -> None:
-    import json
-
+def test_a_trace_says_what_a_run_did(native: Any, tmp_path: Any) -> None:
     def work(session: Any, rank: int) -> bytes:
-        from local_ranks import entry, whole_on
         data = bytearray(1 << 16)
         session.connect([entry("x", (1 << 16,), whole_on(0), data)] if rank == 0 else [],
                         [entry("x", (1 << 16,), whole_on(1), data)] if rank == 1 else []
@@ -160,7 +149,7 @@ def test_a_trace_says_what_a_run_did(tmp_path: Any) -> None:
         assert {event["pid"] for event in alone["traceEvents"]} == {rank + 1}
     with pytest.raises(Exception, match="log|trace"):
         _sluice.chrome_trace([(b"nonsense", 0, "")])
-    on_ranks(1, lambda session, rank: pytest.raises(Exception, session.trace))
+    pytest.raises(Exception, native.trace)
 
 
 def test_addresses_of_this_host() -> None:

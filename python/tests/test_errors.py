@@ -84,7 +84,9 @@ def test_a_files_name_is_no_attribute(tmp_path: Path) -> None:
                 pass
         with pytest.raises(sluice.Error) as load:
             session.load(f"file:{folder}", {"a": memoryview(bytearray(4))}, progress=False)
-    for raised in (trace, load):
+        with pytest.raises(sluice.Error) as stream:
+            list(session.stream(f"file:{folder}", format="npy"))
+    for raised in (trace, load, stream):
         assert type(raised.value) is not sluice.Disagreement
         assert attributes(raised.value) == ((), None, None)
 

@@ -42,10 +42,6 @@ def syncs(session: sluice.Session, folder: Path) -> None:
     session.sync(src, dst)
 
 
-def runs(session: sluice.Session, folder: Path) -> None:
-    session.transfer(*states()).run()
-
-
 def starts_and_does_not_wait(session: sluice.Session, folder: Path) -> None:
     session.transfer(*states()).start()
 
@@ -144,10 +140,6 @@ def streams(session: sluice.Session, folder: Path) -> None:
     stream.load_state_dict(stream.state_dict())
 
 
-def allocates(session: sluice.Session, folder: Path) -> Any:
-    return session.allocate(64)
-
-
 def looks(session: sluice.Session, folder: Path) -> None:
     syncs(session, folder)
     json.dumps([session.metrics(), session.report(), session.wires()])
@@ -162,50 +154,33 @@ def error_of(call: Callable[..., Any], *args: Any, **named: Any) -> BaseExceptio
     raise AssertionError("nothing was raised")
 
 
-def errs_in_sync(session: sluice.Session, folder: Path) -> Any:
-    return error_of(session.sync, {"w": 3}, {"w": np.zeros(4)})
-
-
-def errs_in_a_second_sync(session: sluice.Session, folder: Path) -> Any:
+def errs_in_a_second_sync(session: sluice.Session, folder: Path) -> None:
     syncs(session, folder)
-    return error_of(session.sync, *states(), version="first")
+    session.sync(*states(), version="first")
 
 
-def errs_in_transfer(session: sluice.Session, folder: Path) -> Any:
-    return error_of(session.transfer, {"w": 3}, {"w": np.zeros(4)})
-
-
-def errs_in_priority(session: sluice.Session, folder: Path) -> Any:
-    return error_of(session.transfer, *states(), priority=9)
-
-
-def errs_in_start(session: sluice.Session, folder: Path) -> Any:
+def errs_in_start(session: sluice.Session, folder: Path) -> None:
     transfer = session.transfer({"w": (array := np.ones(4))}, {"w": np.zeros(4)})
     array.resize(8, refcheck=False)
-    return error_of(transfer.start)
+    transfer.start()
 
 
-def errs_in_load(session: sluice.Session, folder: Path) -> Any:
-    return error_of(session.load, folder / "absent", states()[1])
-
-
-def errs_in_rename(session: sluice.Session, folder: Path) -> Any:
-    return error_of(session.save, folder, states()[0], rename=3)
-
-
-def errs_in_stream(session: sluice.Session, folder: Path) -> Any:
-    return error_of(session.stream, "file:x", generator=len)
-
-
-def errs_in_allocate(session: sluice.Session, folder: Path) -> Any:
-    return error_of(session.allocate, -1)
-
-
-ALL: list[Use] = [
-    syncs, runs, starts_and_does_not_wait, is_late, waits_for_memory, awaits, binds_again, captures,
-    fails_after_a_run, is_interrupted, saves_and_loads, streams, allocates, looks, errs_in_sync,
-    errs_in_a_second_sync, errs_in_transfer, errs_in_priority, errs_in_start, errs_in_load,
-    errs_in_rename, errs_in_stream, errs_in_allocate]
+USES: dict[str, Use] = {
+    "run": lambda session, folder: session.transfer(*states()).run(),
+    "allocate": lambda session, folder: session.allocate(64),
+    **{use.__name__: use for use in (
+        syncs, starts_and_does_not_wait, is_late, waits_for_memory, awaits, binds_again, captures,
+        fails_after_a_run, is_interrupted, saves_and_loads, streams, looks)}}
+ERRORS: dict[str, Use] = {
+    "error in sync": lambda session, folder: session.sync({"w": 3}, {"w": np.zeros(4)}),
+    "error in a second sync": errs_in_a_second_sync,
+    "error in transfer": lambda session, folder: session.transfer({"w": 3}, {"w": np.zeros(4)}),
+    "error in priority": lambda session, folder: session.transfer(*states(), priority=9),
+    "error in start": errs_in_start,
+    "error in load": lambda session, folder: session.load(folder / "absent", states()[1]),
+    "error in rename": lambda session, folder: session.save(folder, states()[0], rename=3),
+    "error in stream": lambda session, folder: session.stream("file:x", generator=len),
+    "error in allocate": lambda session, folder: session.allocate(-1)}
 
 
 def is_free(port: int) -> bool:
@@ -213,18 +188,18 @@ def is_free(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
-@pytest.mark.parametrize("use", ALL, ids=lambda use: use.__name__)
-def test_a_session_that_is_dropped_ends_at_once(use: Use, tmp_path: Path,
+@pytest.mark.parametrize("name", [*USES, *ERRORS])
+def test_a_session_that_is_dropped_ends_at_once(name: str, tmp_path: Path,
                                                 monkeypatch: pytest.MonkeyPatch) -> None:
     port = free_port()
-    for name, value in {"SLUICE_RANK": "0", "SLUICE_SIZE": "1", "SLUICE_SERVE": "1",
-                        "SLUICE_WORLD": f"tcp://127.0.0.1:{port}"}.items():
-        monkeypatch.setenv(name, value)
+    for variable, value in {"SLUICE_RANK": "0", "SLUICE_SIZE": "1", "SLUICE_SERVE": "1",
+                            "SLUICE_WORLD": f"tcp://127.0.0.1:{port}"}.items():
+        monkeypatch.setenv(variable, value)
     session = sluice.Session.from_env(timeout=120)
-    left = use(session, tmp_path)
-    gone = ref(session)
     # Frames of an exception refer to the session, as long as somebody keeps it.
-    assert isinstance(left, BaseException) == use.__name__.startswith("errs_")
+    left: Any = (USES[name](session, tmp_path) if name in USES else
+                 error_of(ERRORS[name], session, tmp_path))
+    gone = ref(session)
     del left, session
     assert gone() is None, gc.get_referrers(gone())
     assert is_free(port)

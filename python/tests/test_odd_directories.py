@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
-from ranks import LIMIT_SECONDS, job_limit
+from ranks import LIMIT_SECONDS, SESSION_SECONDS, job_limit
 
 import sluice
 
@@ -108,6 +108,14 @@ class Drawn:
         elif outcome == BAD:
             self.wrong.append(mark)
 
+    def put(self, files: dict[bytes, bytes], may_be_odd: tuple[bytes, ...]) -> None:
+        """Writes these, and something else in place of one."""
+        odd = self.draw.choice(may_be_odd)
+        for name, data in files.items():
+            if name == odd:
+                self.put_odd(name)
+            else:
+                self.write(name, data)
 
     def put_odd(self, name: bytes) -> None:
         """In place of a file that has to be there."""
@@ -129,11 +137,33 @@ class Drawn:
 
 
 def with_session(work: object) -> object:
-    session = sluice.Session.from_exchange(0, 1, lambda mine: [bytes(mine)], timeout=30)
+    session = sluice.Session.from_exchange(0, 1, lambda mine: [bytes(mine)],
+                                          timeout=SESSION_SECONDS)
     try:
         return work(session)  # type: ignore[operator]
     finally:
         session.close()
+
+
+def streaming(case: Drawn, **options: object) -> object:
+    uri = case.draw.choice(("file", "buffered", "mmap")) + f":{case.folder}"
+
+    def work(session: sluice.Session) -> bytes:
+        return b"".join(np.asarray(batch.tensor).tobytes()
+                        for batch in session.stream(uri, timeout=SESSION_SECONDS, **options))
+
+    return work
+
+
+def loading(case: Drawn, names: list[str]) -> object:
+    uri = case.draw.choice(("file:", "buffered:", "mmap:", "")) + str(case.folder)
+
+    def work(session: sluice.Session) -> bytes:
+        state = {name: np.zeros(3, np.uint8) for name in names}
+        session.load(uri, state, progress=False, timeout=SESSION_SECONDS)
+        return b"".join(state[name].tobytes() for name in sorted(state))
+
+    return work
 
 
 def stream_of(case: Drawn) -> tuple[object, bytes]:
@@ -143,16 +173,9 @@ def stream_of(case: Drawn) -> tuple[object, bytes]:
         items = draw.randrange(1, 4)
         case.add(number, draw.choice((".bin", "", ".raw")),
                  b"".join(struct.pack("<II", number, i) for i in range(items)), wrong)
-    uri = draw.choice(("file", "buffered", "mmap")) + f":{case.folder}"
-
-    def work(session: sluice.Session) -> bytes:
-        got = b""
-        for batch in session.stream(uri, format="raw", item_bytes=ITEM_BYTES, timeout=30):
-            got += np.asarray(batch.tensor).tobytes()
-        return got
-
     by_name = sorted(case.files.items(), key=lambda item: os.fsencode(item[0]))
-    return work, b"".join(data for _, data in by_name)
+    return (streaming(case, format="raw", item_bytes=ITEM_BYTES),
+            b"".join(data for _, data in by_name))
 
 
 def checkpoint_of(case: Drawn) -> tuple[object, bytes]:
@@ -170,56 +193,25 @@ def checkpoint_of(case: Drawn) -> tuple[object, bytes]:
     if draw.randrange(3) == 0:
         case.write(b"README.md", b"text")
     names = [f"t{name[1:3]}" for name in case.files]
-
-    def work(session: sluice.Session) -> bytes:
-        state = {name: np.zeros(3, np.uint8) for name in names or ["t00"]}
-        uri = draw.choice(("file:", "buffered:", "mmap:", "")) + str(case.folder)
-        session.load(uri, state, progress=False, timeout=30)
-        return b"".join(state[name].tobytes() for name in sorted(state))
-
-    return work, b"".join(bytes([int(name[1:])]) * 3 for name in sorted(names))
+    return (loading(case, names or ["t00"]),
+            b"".join(bytes([int(name[1:])]) * 3 for name in sorted(names)))
 
 
 def index_of(case: Drawn) -> tuple[object, bytes]:
     """A checkpoint's index, or a file that it names, is something else."""
-    draw = case.draw
     index, shard = b"model.safetensors.index.json", b"model-00001-of-00001.safetensors"
     text = json.dumps({"weight_map": {"a": shard.decode()}}).encode()
-    odd = draw.choice((index, shard))
-    for name, data in ((index, text), (shard, tensor_file("a", 7))):
-        if name == odd:
-            case.put_odd(name)
-        else:
-            case.write(name, data)
-
-    def work(session: sluice.Session) -> bytes:
-        state = {"a": np.zeros(3, np.uint8)}
-        session.load(draw.choice(("file:", "buffered:", "mmap:", "")) + str(case.folder), state,
-                     progress=False, timeout=30)
-        return state["a"].tobytes()
-
-    return work, b""
+    case.put({index: text, shard: tensor_file("a", 7)}, (index, shard))
+    return loading(case, ["a"]), b""
 
 
 def stream_index_of(case: Drawn) -> tuple[object, bytes]:
     """The same of a stream's index."""
-    draw = case.draw
     data = struct.pack("<II", 1, 2)
     text = json.dumps({"version": 1, "format": "raw", "items": 2, "objects": [
         {"name": name, "items": 1, "item_bytes": ITEM_BYTES} for name in ("f00", "f01")]}).encode()
-    odd = draw.choice((b"index.json", b"f01"))
-    for name in (b"index.json", b"f00", b"f01"):
-        if name == odd:
-            case.put_odd(name)
-        else:
-            case.write(name, text if name == b"index.json" else data)
-    uri = draw.choice(("file", "buffered", "mmap")) + f":{case.folder}"
-
-    def work(session: sluice.Session) -> bytes:
-        return b"".join(np.asarray(batch.tensor).tobytes()
-                        for batch in session.stream(uri, timeout=30))
-
-    return work, b""
+    case.put({b"index.json": text, b"f00": data, b"f01": data}, (b"index.json", b"f01"))
+    return streaming(case), b""
 
 
 def outcome_of(case: Drawn, work: object, want: bytes) -> str:
@@ -278,18 +270,3 @@ def test_errors_tell_names_from_their_text(tmp_path: Path, name: str) -> None:
     with pytest.raises(sluice.InvalidSpec) as missing:
         with_session(load({name + ".bias": np.zeros(4, np.uint8)}))
     assert missing.value.ranks == () and str(missing.value).isprintable()
-
-
-@pytest.mark.parametrize("folder", ["epoch 5", "rank 3", "ranks 0-2"])
-def test_errors_tell_folders_from_their_text(tmp_path: Path, folder: str) -> None:
-    path = tmp_path / folder
-    path.mkdir()
-    calls = (lambda session: session.load(f"file:{path}", {"a": np.zeros(4, np.uint8)},
-                                          progress=False),
-             lambda session: list(session.stream(f"file:{path}", format="npy")),
-             lambda session: list(session.stream(f"file:{path}")))
-    for call in calls:
-        with pytest.raises(sluice.Error) as error:
-            with_session(call)
-        assert (error.value.epoch, error.value.ranks) == (None, ()), error.value
-        assert folder in str(error.value)

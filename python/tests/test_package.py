@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib.metadata
-import importlib.util
 import os
 import re
 import shutil
@@ -42,7 +41,9 @@ def test_import_takes_little() -> None:
     slow = ["asyncio", "dataclasses", "http", "inspect", "numpy", "torch", "tqdm", "typing"]
     assert run("import sys; before = set(sys.modules); import sluice\n"
                f"print(*(set({slow}) & (sys.modules.keys() - before)))") == []
-    assert run("import sys, sluice; sluice.Session; sluice.sync; "
+    assert run("import sys, sluice; sluice.Session; sluice.sync\n"
+               "from sluice import _memory, _state, _capture, _dtensor\n"
+               "_memory.describe(bytearray(4), writable=True)\n"
                "print(*({'asyncio', 'http', 'numpy', 'torch', 'tqdm'} & sys.modules.keys()))") == []
 
 
@@ -112,16 +113,6 @@ for name in [name for name in sys.modules if name.split(".")[0] == "sluice"]: de
 try: import sluice as second
 except ImportError as error: print("once in a process" in str(error))
 sluice = first{_MISTAKE}""") == ["True", "3"]
-
-
-# Beside the tests there is a folder of that name.
-_TORCH = importlib.util.find_spec("torch")
-
-
-@pytest.mark.skipif(_TORCH is None or _TORCH.origin is None, reason="PyTorch is not installed")
-@pytest.mark.parametrize("modules", ["sluice, torch", "torch, sluice"])
-def test_beside_torch(modules: str) -> None:
-    assert run(f"import {modules}\nprint(float(torch.ones(4).sum())){_MISTAKE}") == ["4.0", "3"]
 
 
 _IN_SUBINTERPRETER = """

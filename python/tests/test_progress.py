@@ -20,22 +20,19 @@ class Terminal(io.StringIO):
         return True
 
 
-def take_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+def take_terminal(monkeypatch: pytest.MonkeyPatch, tqdm: bool = False) -> Terminal:
     """In place of stderr; lines come at once. In the test itself, as pytest sets stderr before."""
     made = Terminal()
+    if not tqdm:
+        monkeypatch.setitem(sys.modules, "tqdm", None)
     monkeypatch.setattr(sys, "stderr", made)
     monkeypatch.setattr(_progress, "_LINE_SECONDS", 0.0)
     monkeypatch.setattr(_progress, "_TICK_SECONDS", 0.01)
     return made
 
 
-def without_tqdm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "tqdm", None)
-
-
 def test_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = take_terminal(monkeypatch)
-    without_tqdm(monkeypatch)
     with _progress.Display("work", 4_000_000) as display:
         display.show(1_500_000)
     assert re.fullmatch(r"work: 1\.5 MB of 4\.0 MB, \d+ s\n", terminal.getvalue())
@@ -43,7 +40,6 @@ def test_lines(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_work_that_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = take_terminal(monkeypatch)
-    without_tqdm(monkeypatch)
     with _progress.Display("load", 0, look=lambda: (500_000_000, 2_000_000_000)):
         end = time.monotonic() + 240
         while not terminal.getvalue() and time.monotonic() < end:
@@ -51,9 +47,9 @@ def test_work_that_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert re.match(r"load: 500\.0 MB of 2\.0 GB, \d+ s\n", terminal.getvalue())
 
 
-def test_a_checkpoint(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_checkpoint(session: sluice.Session, monkeypatch: pytest.MonkeyPatch,
+                      tmp_path: Path) -> None:
     take_terminal(monkeypatch)
-    without_tqdm(monkeypatch)
     shown: list[tuple[int, int]] = []
 
     class Recording(_progress.Display):
@@ -63,16 +59,15 @@ def test_a_checkpoint(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
             super().__exit__(*how)
 
     monkeypatch.setattr("sluice._checkpoint.Display", Recording)
-    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
-        session.save(str(tmp_path), {"w": np.ones((100, 7), np.float32)}, dtype="bf16")
-        target = {"w": np.zeros((100, 7), np.float64)}
-        session.load(str(tmp_path), target)
-        assert target["w"].all()
+    session.save(str(tmp_path), {"w": np.ones((100, 7), np.float32)}, dtype="bf16")
+    target = {"w": np.zeros((100, 7), np.float64)}
+    session.load(str(tmp_path), target)
+    assert target["w"].all()
     assert shown == [(1400, 1400)] * 2  # as they lie in the file
 
 
 def test_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = take_terminal(monkeypatch)
+    terminal = take_terminal(monkeypatch, tqdm=True)
     pytest.importorskip("tqdm")
     with _progress.Display("work", 4_000_000) as display:
         display.show(4_000_000)
@@ -97,17 +92,15 @@ def test_nothing_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert plain.getvalue() == ""
 
 
-def test_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run(session: sluice.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = take_terminal(monkeypatch)
-    without_tqdm(monkeypatch)
-    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
-        source, target = {"w": np.ones(1000, np.float32)}, {"w": np.zeros(1000, np.float32)}
-        sluice.sync(source, target, session=session)
-        assert target["w"].all()
-        assert "sluice: run" in terminal.getvalue()
-        before = terminal.getvalue()
-        sluice.sync(source, target, session=session)
-        assert terminal.getvalue() == before, "only a first call shows its progress"
+    source, target = {"w": np.ones(1000, np.float32)}, {"w": np.zeros(1000, np.float32)}
+    sluice.sync(source, target, session=session)
+    assert target["w"].all()
+    assert "sluice: run" in terminal.getvalue()
+    before = terminal.getvalue()
+    sluice.sync(source, target, session=session)
+    assert terminal.getvalue() == before, "only a first call shows its progress"
 
 
 @pytest.mark.parametrize("count,text", [(999, "999 B"), (12_345, "12.3 KB"), (5e13, "50.0 TB")])

@@ -8,25 +8,19 @@ import os
 import socket
 import threading
 import time
+import urllib.error
 import urllib.request
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import sluice
 from local_ranks import on_ranks
-from ranks import (
-    error_of,
-    hear,
-    interrupt_when_it_waits,
-    meet,
-    ranks_end,
-    run_ranks,
-    tell,
-    wait_until_it_waits,
-)
-from sluice import _group
+from ranks import (LIMIT_SECONDS, error_of, hear, meet, ranks_end, run_ranks, tell,
+                   wait_until_it_waits)
+from sluice import _group, _sluice
 
 # Ranks of one test that gather bytes in files, as any launcher's all-gather could.
 
@@ -43,7 +37,7 @@ def file_gather(folder: str, rank: int, size: int) -> Any:
         gathered = []
         for other in range(size):
             path = Path(folder) / f"{turn}.{other}"
-            end = time.monotonic() + 240
+            end = time.monotonic() + LIMIT_SECONDS
             while not path.exists():
                 assert time.monotonic() < end
                 time.sleep(0.01)
@@ -72,106 +66,71 @@ def test_environment() -> None:
         assert found[7] == f"<sluice.Session, rank {rank} of 3>"
 
 
-def rank_exchanges(folder: str) -> Any:
+def rank_exchanges(folder: str, by_mpi: bool) -> Any:
     rank, size = rank_and_size()
-    with sluice.Session.from_exchange(rank, size, file_gather(folder, rank, size)) as session:
-        votes = [bytes(m.pid.to_bytes(4, "big")).hex() for m in session.members]
-        return [session.rank, session.size, len(set(votes))]
+    gather = file_gather(folder, rank, size)
+    # The part of mpi4py's communicators that is used.
+    comm = SimpleNamespace(Get_rank=lambda: rank, Get_size=lambda: size, allgather=gather)
+    with (sluice.Session.from_mpi(comm) if by_mpi else
+          sluice.Session.from_exchange(rank, size, gather)) as session:
+        return [session.rank, session.size, len({member.pid for member in session.members})]
 
 
-def test_exchange(tmp_path: Path) -> None:
-    assert run_ranks(3, rank_exchanges, str(tmp_path), session=False) == [
+@pytest.mark.parametrize("by_mpi", [False, True])
+def test_exchange(tmp_path: Path, by_mpi: bool) -> None:
+    assert run_ranks(3, rank_exchanges, str(tmp_path), by_mpi, session=False) == [
         [0, 3, 3], [1, 3, 3], [2, 3, 3]]
 
 
-class FakeComm:
-    """The part of mpi4py's communicators that is used."""
-
-    def __init__(self, folder: str) -> None:
-        self._rank, self._size = rank_and_size()
-        self.allgather = file_gather(folder, self._rank, self._size)
-
-    def Get_rank(self) -> int:
-        return self._rank
-
-    def Get_size(self) -> int:
-        return self._size
-
-
-def rank_uses_mpi(folder: str) -> Any:
-    with sluice.Session.from_mpi(FakeComm(folder)) as session:
-        return [session.rank, session.size]
-
-
-def test_mpi(tmp_path: Path) -> None:
-    assert run_ranks(2, rank_uses_mpi, str(tmp_path), session=False) == [[0, 2], [1, 2]]
-
-
-def rank_gives_bad_option(folder: str) -> Any:
-    rank, size = rank_and_size()
-    options: dict[str, Any] = {"no_such_option": 1} if rank == 1 else {}
-    return error_of(sluice.Session.from_exchange, rank, size, file_gather(folder, rank, size),
-                    **options)
-
-
-def test_bad_option_of_one_rank_reaches_all(tmp_path: Path) -> None:
-    for error in run_ranks(3, rank_gives_bad_option, str(tmp_path), session=False):
-        assert "InvalidSpec" in error["types"]
-        assert "no_such_option" in error["text"]
-
-
-def rank_has_other_version(folder: str) -> Any:
+def rank_exchanges_badly(folder: str, what: str) -> Any:
     rank, size = rank_and_size()
     gather = file_gather(folder, rank, size)
+    options: dict[str, Any] = {}
+    if rank == 1 and what == "no_such_option":
+        options[what] = 1
+    if rank == 1 and what == "no such wire":
+        options["wires"] = what
 
     def altered(payload: bytes) -> list[bytes]:
         card = json.loads(payload)
-        if rank == 1:
-            card["version"] = "0.0.1"
+        if rank == 1 and what == "0.0.1":
+            card["version"] = what
         return gather(json.dumps(card).encode())
 
-    return error_of(sluice.Session.from_exchange, rank, size, altered)
+    return error_of(sluice.Session.from_exchange, rank, size, altered, **options)
 
 
-def test_mixed_versions(tmp_path: Path) -> None:
-    for error in run_ranks(2, rank_has_other_version, str(tmp_path), session=False):
-        assert "Disagreement" in error["types"]
-        assert "rank 1 has 0.0.1" in error["text"]
-        assert error["ranks"] == [0, 1]
-
-
-def rank_joins_badly(folder: str) -> Any:
-    rank, size = rank_and_size()
-    wires = "no such wire" if rank == 1 else "auto"
-    return error_of(sluice.Session.from_exchange, rank, size, file_gather(folder, rank, size),
-                    wires=wires)
-
-
-def test_failed_join_reaches_all(tmp_path: Path) -> None:
-    for error in run_ranks(2, rank_joins_badly, str(tmp_path), session=False):
-        assert "Error" in error["types"]
-        assert "no such wire" in error["text"]
+@pytest.mark.parametrize("what, kind, text", [
+    ("no_such_option", "InvalidSpec", "no_such_option"), ("no such wire", "Error", "no such wire"),
+    ("0.0.1", "Disagreement", "rank 1 has 0.0.1")])
+def test_what_is_wrong_on_one_rank_reaches_all(tmp_path: Path, what: str, kind: str,
+                                               text: str) -> None:
+    for error in run_ranks(3, rank_exchanges_badly, str(tmp_path), what, session=False):
+        assert kind in error["types"] and text in error["text"], error
+        assert what != "0.0.1" or error["ranks"] == [0, 1]
 
 
 def test_allgather_that_lies() -> None:
-    with pytest.raises(sluice.InvalidSpec, match="1 answers for 2 ranks"):
-        sluice.Session.from_exchange(0, 2, lambda payload: [payload])
-    with pytest.raises(sluice.Disagreement, match="rank 1"):
-        sluice.Session.from_exchange(0, 2, lambda payload: [payload, payload])
-    with pytest.raises(sluice.Disagreement, match="not from Sluice"):
-        sluice.Session.from_exchange(0, 2, lambda payload: [payload, b"hello"])
+    for gather, kind, text in (
+            (lambda payload: [payload], sluice.InvalidSpec, "1 answers for 2 ranks"),
+            (lambda payload: [payload, payload], sluice.Disagreement, "rank 1"),
+            (lambda payload: [payload, b"hello"], sluice.Disagreement, "not from Sluice")):
+        with pytest.raises(kind, match=text):
+            sluice.Session.from_exchange(0, 2, gather)
     with pytest.raises(sluice.InvalidSpec, match="rank is 2"):
         sluice.Session.from_exchange(2, 2, lambda payload: [payload, payload])
 
 
-def rank_has_bad_option_in_environment() -> Any:
+def rank_gives_other_options(options: list[dict[str, Any]]) -> Any:
     rank, _ = rank_and_size()
-    options: dict[str, Any] = {"timeout": "soon"} if rank == 0 else {}
-    return error_of(sluice.Session.from_env, **options)
+    return error_of(sluice.Session.from_env, **options[rank])
 
 
-def test_bad_option_with_environment() -> None:
-    bad, good = run_ranks(2, rank_has_bad_option_in_environment, session=False)
+def test_other_options_with_the_environment() -> None:
+    other = [{"budget_buckets": 8}, {"budget_buckets": 9}]
+    for error in run_ranks(2, rank_gives_other_options, other, session=False):
+        assert "Disagreement" in error["types"]
+    bad, good = run_ranks(2, rank_gives_other_options, [{"timeout": "soon"}, {}], session=False)
     assert "InvalidSpec" in bad["types"] and "timeout" in bad["text"]
     assert good["types"], "the other rank has to hear that rank 0 has left"
 
@@ -195,16 +154,6 @@ def test_one_session_after_another(last: int) -> None:
     assert run_ranks(2, rank_comes_again, last, session=False) == [3, 3]
 
 
-def rank_disagrees_on_budget(session_is_none: None = None) -> Any:
-    rank, _ = rank_and_size()
-    return error_of(sluice.Session.from_env, budget_buckets=8 + rank)
-
-
-def test_different_options() -> None:
-    for error in run_ranks(2, rank_disagrees_on_budget, session=False):
-        assert "Disagreement" in error["types"]
-
-
 def test_environment_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith(("SLUICE_", "SLURM_", "OMPI_", "PMI_")) or name in (
@@ -214,83 +163,43 @@ def test_environment_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         sluice.Session.from_env()
 
 
-def rank_is_interrupted(session: sluice.Session) -> Any:
-    if session.rank == 0:
-        # Rank 1 does not come before Ctrl-C has ended the waiting for it.
-        try:
-            interrupt_when_it_waits()
-            session.allocate(100)
-        except KeyboardInterrupt:
-            tell("interrupted")
-            os._exit(0)
-        raise AssertionError("nothing was interrupted")
-    hear("interrupted")
-    error_of(session.allocate, 100)
-    os._exit(0)
-
-
-def test_ctrl_c() -> None:
-    ends = ranks_end(2, rank_is_interrupted, timeout=3600.0)
-    assert [end.returncode for end in ends] == [0, 0], ends
-
-
-def rank_metrics(session: sluice.Session) -> Any:
+def test_metrics(session: sluice.Session) -> None:
     source, target = bytearray(b"x" * 1000), bytearray(1000)
-    transfer = session.transfer({"w": source}, {"w": target}) if session.size == 1 else None
-    assert transfer is not None
-    transfer.run()
+    session.transfer({"w": source}, {"w": target}).run()
     metrics = session.metrics()
     with sluice.prometheus(session, port=0) as exporter:
         url = f"http://127.0.0.1:{exporter.port}/metrics"
-        text = urllib.request.urlopen(url, timeout=120).read().decode()
-        missing = error_of(urllib.request.urlopen, url + "/nothing", timeout=120)
-    session.reset_metrics()
-    return [metrics, text, missing["text"], session.metrics()["runs"], bytes(target[:2]).decode()]
-
-
-def test_metrics() -> None:
-    (metrics, text, missing, runs, moved), = run_ranks(1, rank_metrics)
+        text = urllib.request.urlopen(url, timeout=LIMIT_SECONDS).read().decode()
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(url + "/nothing", timeout=LIMIT_SECONDS)
     assert metrics["runs"] == 1 and metrics["buckets_finished"] >= 1
     assert 'sluice_runs{rank="0"} 1' in text and "sluice_metrics_age_seconds" in text
-    assert "404" in missing
-    assert runs == 0 and moved == "xx"
+    session.reset_metrics()
+    assert session.metrics()["runs"] == 0 and target == source
 
 
-def test_prometheus_port_in_use() -> None:
-    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
-        with socket.socket() as other:
-            other.bind(("127.0.0.1", 0))
-            other.listen()
-            with pytest.raises(sluice.InvalidSpec, match="cannot serve"):
-                sluice.prometheus(session, port=other.getsockname()[1])
-        with pytest.raises(sluice.InvalidSpec, match="99999"):
-            sluice.prometheus(session, port=99999)
+def test_prometheus_port_in_use(session: sluice.Session) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        with pytest.raises(sluice.InvalidSpec, match="cannot serve"):
+            sluice.prometheus(session, port=other.getsockname()[1])
+    with pytest.raises(sluice.InvalidSpec, match="99999"):
+        sluice.prometheus(session, port=99999)
 
 
-def rank_traces(session: sluice.Session, path: str) -> Any:
-    with session.trace(path):
-        session.transfer({"w": bytearray(1000)}, {"w": bytearray(1000)}).run()
-    return len(json.loads(Path(path).read_text())["traceEvents"])
-
-
-def test_trace(tmp_path: Path) -> None:
-    (events,) = run_ranks(1, rank_traces, str(tmp_path / "trace.json"), trace_events=1000)
-    assert events > 0
-
-
-def test_trace_that_cannot_be_written(tmp_path: Path) -> None:
-    with sluice.Session.from_exchange(0, 1, lambda payload: [payload], trace_events=9) as session:
+def test_trace(tmp_path: Path, session: sluice.Session) -> None:
+    with sluice.Session.from_exchange(0, 1, lambda payload: [payload], trace_events=99) as traced:
+        with traced.trace(tmp_path / "trace.json"):
+            traced.transfer({"w": bytearray(1000)}, {"w": bytearray(1000)}).run()
+        assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
         with pytest.raises(sluice.Error, match="cannot write the trace") as raised:
-            with session.trace(tmp_path / "nowhere" / "trace.json"):
+            with traced.trace(tmp_path / "nowhere" / "trace.json"):
                 pass
-    assert type(raised.value) is sluice.Error
-
-
-def test_no_trace(tmp_path: Path) -> None:
-    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
-        with pytest.raises(sluice.Error, match="trace_events"):
-            with session.trace(tmp_path / "trace.json"):
-                pass
+        assert type(raised.value) is sluice.Error
+    with pytest.raises(sluice.Error, match="trace_events"):
+        with session.trace(tmp_path / "trace.json"):
+            pass
 
 
 def rank_allocates(session: sluice.Session) -> Any:
@@ -374,3 +283,52 @@ def test_what_ranks_exchange_is_kept_while_a_run_is_in_flight() -> None:
 
     assert on_ranks(2, exchanges) == [[4, 5], [4, 5]]
     assert alive == [True, True]
+
+
+def rank_forks(session: sluice.Session) -> Any:
+    source, target = bytearray(b"x" * 8), bytearray(8)
+    transfer = session.transfer({"w": source} if session.rank == 0 else None,
+                                {"w": target} if session.rank == 1 else None)
+    run = transfer.start()
+    server = _sluice.StoreServer()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        errors = {
+            "wait": error_of(run.wait), "done": error_of(lambda: run.done),
+            "cancel": error_of(run.cancel), "names": error_of(transfer._native.names),
+            "start": error_of(transfer.start), "drop": error_of(transfer.drop),
+            "transfer": error_of(session.transfer), "poll": error_of(session.poll),
+            "allocate": error_of(session.allocate, 8), "report": error_of(session.report),
+            "sync": error_of(session.sync, {"w": source}, {"w": target}),
+            "stream": error_of(session.stream, "file:/"), "metrics": error_of(session.metrics),
+            "close": error_of(session.close),
+            "from_env": error_of(sluice.Session.from_env),
+            "exchange": error_of(sluice.Session.from_exchange, 0, 1, lambda payload: [payload]),
+            "fabrics": error_of(_sluice.local_fabrics, 1),
+            "server": error_of(_sluice.StoreServer), "port": error_of(lambda: server.port),
+        }
+        assert _sluice.Layout([1], [0], ["R"]).local_shape((3,), 0) == (3,)
+        del run, transfer, server
+        gc.collect()
+        with os.fdopen(writer, "w") as out:
+            json.dump(errors, out)
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as answers:
+        errors = json.load(answers)
+    _, status = os.waitpid(child, 0)
+    run.wait(120)
+    transfer.run()
+    return [errors, status, target.decode(), server.port]
+
+
+def test_in_a_child_of_fork_every_call_raises_and_the_parent_goes_on() -> None:
+    results = run_ranks(2, rank_forks)
+    for errors, status, _, port in results:
+        assert status == 0 and port
+        for call, error in errors.items():
+            assert "Error" in error["types"], (call, error)
+            assert "fork" in error["text"], (call, error)
+    assert results[1][2] == "x" * 8

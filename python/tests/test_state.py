@@ -128,14 +128,6 @@ def test_tied_weights_are_one_destination_and_two_sources() -> None:
     assert read(state, SRC).aliases == {}
 
 
-def test_modules_give_their_state_dict() -> None:
-    class Module:
-        def state_dict(self) -> dict[str, Any]:
-            return {"a": bytearray(2)}
-
-    assert names(read(Module())) == ["a"]
-
-
 @pytest.mark.parametrize("state, text", [
     (3, "given as a int"), ("text", "given as a str"), (bytearray(3), "given as a bytearray"),
     ([3], "list of tensors has a int"), ({(1, 2): bytearray(1)}, "a name is"),
@@ -194,13 +186,3 @@ def test_signatures_are_equal_where_a_plan_may_be_used_again() -> None:
     assert signature() != signature(shape=(5,))
     assert signature() != signature(window=1)
     assert signature() != signature(layout=Layout([0], "S(0)"))
-
-
-def test_the_extension_takes_entries() -> None:
-    sluice = pytest.importorskip("sluice._sluice", exc_type=ImportError)
-    state = [Tensor("w", (5,), "f32", Layout([0, 1], "S(0)"), Memory((3,))),
-             Tensor("b", (5,), "u8", Boxes([Box((1,), (2,), bytearray(2))]))]
-    first, second = (entry.native for entry in read(state).entries)
-    assert first[:3] == ("w", (5,), "f32") and isinstance(first[3], sluice.Layout)
-    assert first[3].local_shape((5,), 1) == (2,)
-    assert second[3].has_boxes and second[3].ranks == [0]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import sluice
-from ranks import error_of, run_ranks
+from ranks import run_ranks
 
 ITEMS, WIDTH = 40, 8
 
@@ -22,12 +22,6 @@ def folder(tmp_path: Path) -> Path:
     np.save(tmp_path / "a.npy", data[: ITEMS // 2])
     np.save(tmp_path / "b.npy", data[ITEMS // 2:])
     return tmp_path
-
-
-@pytest.fixture
-def session() -> Any:
-    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as one:
-        yield one
 
 
 def npy(folder: Path | str, **options: Any) -> dict[str, Any]:
@@ -148,8 +142,9 @@ def test_generator(session: sluice.Session) -> None:
     def make(item: int, into: memoryview) -> None:
         into[:] = bytes([item] * len(into))
 
-    with session.stream(generator=make, generator_items=5, item_bytes=4) as stream:
-        assert [batch.tensor.tolist() for batch in stream] == [[[i] * 4] for i in range(5)]
+    for generator in (make, lambda item, into: bytes([item] * len(into))):
+        with session.stream(generator=generator, generator_items=5, item_bytes=4) as stream:
+            assert [batch.tensor.tolist() for batch in stream] == [[[i] * 4] for i in range(5)]
 
     def fail(item: int, into: memoryview) -> None:
         raise ZeroDivisionError(f"item {item}")
@@ -199,41 +194,11 @@ def test_resume_with_other_ranks(folder: Path) -> None:
     assert len(seen) == ITEMS and sorted(seen) == list(range(ITEMS))
 
 
-def rank_opens_badly(session: sluice.Session, folder: str, what: str) -> Any:
-    wrong = session.rank == 1
-    options: dict[str, Any] = npy(folder)
-    if wrong and what == "option":
-        options["colour"] = "red"
-    if wrong and what == "type":
-        options["batch_items"] = "many"
-    if wrong and what == "state":
-        options["state"] = {"cursor": 3}
-    if wrong and what == "source":
-        options["uri"] = ""
-    if wrong and what == "disagree":
-        options["seed"] = 1
-    if wrong and what == "call":
-        error = error_of(session.allocate, 8)
-    else:
-        error = error_of(session.stream, **options)
-    with session.stream(**npy(folder)) as stream:
-        return [error, sum(len(batch) for batch in stream)]
-
-
-@pytest.mark.parametrize("what", ["option", "type", "state", "source", "disagree", "call"])
-def test_wrong_on_one_rank(folder: Path, what: str) -> None:
-    for error, items in run_ranks(2, rank_opens_badly, str(folder), what):
-        assert {"InvalidSpec", "Disagreement"} & set(error["types"]), error
-        assert items == ITEMS // 2
-
-
 def test_bad_states(session: sluice.Session, folder: Path) -> None:
-    with pytest.raises(sluice.InvalidSpec, match="state_dict"):
-        sluice.merge_states([{}])
-    with pytest.raises(sluice.InvalidSpec):
-        sluice.merge_states([{"sluice_stream": 1, "cursor": "AAAA"}])
-    with pytest.raises(sluice.InvalidSpec, match="format 2"):
-        sluice.merge_states([{"sluice_stream": 2, "cursor": ""}])
+    for state, text in (({}, "state_dict"), ({"sluice_stream": 1, "cursor": "AAAA"}, "."),
+                        ({"sluice_stream": 2, "cursor": ""}, "format 2")):
+        with pytest.raises(sluice.InvalidSpec, match=text):
+            sluice.merge_states([state])
     with pytest.raises(sluice.InvalidSpec, match="crop"):
         session.stream(**npy(folder), transform=sluice.Transform(crop=(1, 2)))
     with pytest.raises(sluice.InvalidSpec, match="dtype 'q8'"):
@@ -242,15 +207,10 @@ def test_bad_states(session: sluice.Session, folder: Path) -> None:
         session.stream(**npy(folder / "nowhere"))
 
 
-def rank_writes_into_a_mapping(session: sluice.Session, folder: str) -> Any:
-    found = []
-    for scheme in ("mmap:", "file:"):
-        with session.stream(scheme + folder, format="npy") as stream:
-            batch = next(iter(stream))
-            found += [batch.tensor.flags.writeable, batch.tensors[0].flags.writeable]
-    return found
-
-
-def test_arrays_of_mapped_files_are_read_only(tmp_path: Path) -> None:
+def test_arrays_of_mapped_files_are_read_only(session: sluice.Session, tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.arange(8192, dtype=np.float32).reshape(2, 4096))
-    assert run_ranks(1, rank_writes_into_a_mapping, str(tmp_path)) == [[False, False, True, True]]
+    for scheme, writeable in (("mmap:", False), ("file:", True)):
+        with session.stream(f"{scheme}{tmp_path}", format="npy") as stream:
+            batch = next(iter(stream))
+            for array in (batch.tensor, batch.tensors[0]):
+                assert array.flags.writeable == writeable

@@ -12,8 +12,12 @@ import sluice
 from ranks import error_of, run_ranks
 
 
-def source(session: sluice.Session, step: int, rows: int = 8) -> Any:
-    return {"w": np.full((rows, 4), step, np.float32)} if session.rank == 0 else None
+def sync(session: sluice.Session, step: int, target: Any, given: Any = None, **how: Any) -> None:
+    """From rank 0 to `target` of the others, which may give something else."""
+    if session.rank == 0:
+        sluice.sync({"w": np.full(target.shape, step, np.float32)}, session=session, **how)
+    else:
+        sluice.sync(None, given or {"w": target}, session=session, **how)
 
 
 def plans(session: sluice.Session) -> int:
@@ -21,12 +25,12 @@ def plans(session: sluice.Session) -> int:
 
 
 def rank_syncs(session: sluice.Session) -> Any:
-    target = {"w": np.zeros((8, 4), np.float32)}
+    target = np.zeros((8, 4), np.float32)
     for step in range(1, 4):
-        sluice.sync(source(session, step), None if session.rank == 0 else target, session=session)
-        assert session.rank == 0 or (target["w"] == step).all()
+        sync(session, step, target)
+        assert session.rank == 0 or (target == step).all()
         if step == 2:
-            target = {"w": np.zeros((8, 4), np.float32)}  # other memory, the same plan
+            target = np.zeros((8, 4), np.float32)  # other memory, the same plan
     return plans(session)
 
 
@@ -41,8 +45,7 @@ def rank_changes(session: sluice.Session) -> Any:
     for step, (kind, fortran) in enumerate(kinds, 1):
         given = kind if session.rank == 1 else np.float32
         target = np.zeros((8, 4), given, order="F" if fortran else "C")
-        sluice.sync(source(session, step), None if session.rank == 0 else {"w": target},
-                    session=session)
+        sync(session, step, target)
         assert session.rank == 0 or (target == step).all()
         counts.append(plans(session))
     return counts
@@ -57,10 +60,8 @@ def test_one_rank_changes() -> None:
 def rank_alternates(session: sluice.Session) -> Any:
     """More signatures than plans are kept: old ones go, in one order on all ranks."""
     for step in range(1, 31):
-        rows = 4 + step % 11
-        target = np.zeros((rows, 4), np.float32)
-        sluice.sync(source(session, step, rows), None if session.rank == 0 else {"w": target},
-                    session=session)
+        target = np.zeros((4 + step % 11, 4), np.float32)
+        sync(session, step, target)
         assert session.rank == 0 or (target == step).all()
     return plans(session)
 
@@ -70,14 +71,12 @@ def test_plans_are_bounded() -> None:
 
 
 def rank_errs(session: sluice.Session, first: bool) -> Any:
-    target = {"w": np.zeros((8, 4), np.float32)}
-    dst = None if session.rank == 0 else target
+    target = np.zeros((8, 4), np.float32)
     if not first:
-        sluice.sync(source(session, 1), dst, session=session)
-    bad = {"w": "a text"} if session.rank == 1 else dst
-    error = error_of(sluice.sync, source(session, 2), bad, session=session)
-    sluice.sync(source(session, 3), dst, session=session)
-    return [error, session.rank == 0 or bool((target["w"] == 3).all())]
+        sync(session, 1, target)
+    error = error_of(sync, session, 2, target, {"w": "a text"} if session.rank == 1 else None)
+    sync(session, 3, target)
+    return [error, session.rank == 0 or bool((target == 3).all())]
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -89,13 +88,11 @@ def test_one_rank_errs(first: bool) -> None:
 
 
 def rank_has_versions(session: sluice.Session) -> Any:
-    target = {"w": np.zeros((8, 4), np.float32)}
-    dst = None if session.rank == 0 else target
-    sluice.sync(source(session, 1), dst, session=session, version=5)
-    error = error_of(sluice.sync, source(session, 2), dst, session=session,
-                     version=5 if session.rank == 1 else 6)
-    sluice.sync(source(session, 3), dst, session=session, version="7")
-    return [error, float(target["w"][0, 0])]
+    target = np.zeros((8, 4), np.float32)
+    sync(session, 1, target, version=5)
+    error = error_of(sync, session, 2, target, version=5 if session.rank == 1 else 6)
+    sync(session, 3, target, version="7")
+    return [error, float(target[0, 0])]
 
 
 def test_versions_grow() -> None:
@@ -126,15 +123,14 @@ def test_plans_refer_to_no_memory() -> None:
     assert run_ranks(2, rank_drops) == [[True, True]] * 2
 
 
-def test_alone() -> None:
-    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
-        target = {"b": np.zeros(3), "a": np.zeros(2)}
-        for step in range(3):
-            sluice.sync({"a": np.full(2, step + 1.0), "b": np.full(3, step + 2.0)}, target,
-                        session=session)
-            assert target["a"].tolist() == [step + 1.0] * 2
-            assert target["b"].tolist() == [step + 2.0] * 3
-        with pytest.raises(sluice.InvalidSpec, match="memory"):
-            layout = sluice.Layout(mesh=[0], placements="R")
-            session.sync({"a": np.zeros(2)}, [sluice.Tensor(
-                "a", shape=(2,), dtype="f64", layout=layout, view=None)])
+def test_alone(session: sluice.Session) -> None:
+    target = {"b": np.zeros(3), "a": np.zeros(2)}
+    for step in range(3):
+        sluice.sync({"a": np.full(2, step + 1.0), "b": np.full(3, step + 2.0)}, target,
+                    session=session)
+        assert target["a"].tolist() == [step + 1.0] * 2
+        assert target["b"].tolist() == [step + 2.0] * 3
+    with pytest.raises(sluice.InvalidSpec, match="memory"):
+        layout = sluice.Layout(mesh=[0], placements="R")
+        session.sync({"a": np.zeros(2)}, [sluice.Tensor(
+            "a", shape=(2,), dtype="f64", layout=layout, view=None)])

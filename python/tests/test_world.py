@@ -156,14 +156,12 @@ def test_bad_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("SLUICE_WORLD", "SLUICE_RANK", "SLUICE_SIZE", "RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
     url = f"tcp://127.0.0.1:{free_port()}"
-    with pytest.raises(sluice.InvalidSpec, match="SLUICE_RANK"):
-        sluice.World.join(url)
-    with pytest.raises(sluice.InvalidSpec, match="SLUICE_WORLD"):
-        sluice.World.join(rank=0, size=1)
-    with pytest.raises(sluice.InvalidSpec, match="rank is 3"):
-        sluice.World.join(url, rank=3, size=2)
-    with pytest.raises(sluice.InvalidSpec, match="role is 'x'"):
-        sluice.World.join(url, rank=0, size=1, role="x", roles=["a", "b"])
+    for bad, text in (({"url": url}, "SLUICE_RANK"), ({"rank": 0, "size": 1}, "SLUICE_WORLD"),
+                      ({"url": url, "rank": 3, "size": 2}, "rank is 3"),
+                      ({"url": url, "rank": 0, "size": 1, "role": "x", "roles": ["a", "b"]},
+                       "role is 'x'")):
+        with pytest.raises(sluice.InvalidSpec, match=text):
+            sluice.World.join(**bad)  # type: ignore[arg-type]
     monkeypatch.setenv("SLUICE_ROLES", "a:many")
     with pytest.raises(sluice.InvalidSpec, match="SLUICE_ROLES"):
         sluice.World.join(url, rank=0, size=1, role="a")

@@ -10,6 +10,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from stand_ins import Pack
 
 import sluice
 from sluice import _dlpack, _sluice
@@ -129,23 +130,9 @@ class Exporter(Memory):
 
     def __init__(self, gpu: FakeGpu, nbytes: int) -> None:
         super().__init__(gpu, nbytes)
-        self.asked: list[int | None] = []
-        self._shape = (ctypes.c_int64 * 1)(nbytes)
-        self._managed: list[Any] = []
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return 2, 0
-
-    def __dlpack__(self, *, stream: int | None = None, **_: Any) -> Any:
-        self.asked.append(stream)
-        managed = _dlpack.DLVersioned(1, 0, None, None, 0, _dlpack.DLTensor(
-            self.pointer, _dlpack.DLDevice(2, 0), 1, _dlpack.DLDataType(1, 8, 1),
-            ctypes.cast(self._shape, ctypes.POINTER(ctypes.c_int64)), None, 0))
-        self._managed.append(managed)
-        new = ctypes.pythonapi.PyCapsule_New
-        new.restype = ctypes.py_object
-        new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-        return new(ctypes.addressof(managed), b"dltensor_versioned", None)
+        pack = Pack((1, 8, 1), (nbytes,), device=2, pointer=self.pointer)
+        self.asked = pack.asked
+        self.__dlpack__, self.__dlpack_device__ = pack.__dlpack__, pack.__dlpack_device__
 
 
 class _Managed(ctypes.Structure):

@@ -39,7 +39,7 @@ def rank_outlives_a_sender(limit: float) -> str:
 
 
 def test_the_receiver_ends_with_an_error() -> None:
-    ends = ranks_end(2, rank_outlives_a_sender, 2.0, session=False)
+    ends = ranks_end(2, rank_outlives_a_sender, 10.0, session=False)
     assert ends[0].returncode == -signal.SIGKILL, ends[0].output
     # 86: at the end the fake counts what could not be freed, behind a stream that waits for ever.
     assert ends[1].returncode == 86, ends[1].output

@@ -87,22 +87,18 @@ def test_host_memory_is_complete_after_wait(gpu: FakeGpu, torch: Torch) -> None:
         assert run.done and bytes(target) == full(3)
 
 
-def test_an_array_names_the_stream_to_wait_for(gpu: FakeGpu, torch: Torch) -> None:
+@pytest.mark.parametrize("is_source", [True, False])
+def test_an_array_names_its_stream(gpu: FakeGpu, torch: Torch, is_source: bool) -> None:
     torch.current, theirs = gpu.stream(), gpu.stream()
     with gpu_session() as session:
-        source, target = Array(gpu, BYTES, theirs), Tensor(gpu, BYTES)
-        held = source.fill_in(theirs, 4)
-        released_later(held, lambda: by_sync(session, {"x": source}, {"x": target}, None))
-        assert target.read_in(torch.current).result() == full(4)
-
-
-def test_an_array_s_stream_comes_after_the_run(gpu: FakeGpu, torch: Torch) -> None:
-    torch.current, theirs = gpu.stream(), gpu.stream()
-    with gpu_session() as session:
-        source, target = Tensor(gpu, BYTES), Array(gpu, BYTES, theirs)
-        held = source.fill_in(torch.current, 5)
-        released_later(held, lambda: by_sync(session, {"x": source}, {"x": target}, None))
-        assert target.read_in(theirs).result() == full(5)
+        tensors: list[Any] = [Array(gpu, BYTES, theirs), Tensor(gpu, BYTES)]
+        streams = [theirs, torch.current]
+        if not is_source:
+            tensors.reverse()
+            streams.reverse()
+        held = tensors[0].fill_in(streams[0], 4)
+        released_later(held, lambda: by_sync(session, {"x": tensors[0]}, {"x": tensors[1]}, None))
+        assert tensors[1].read_in(streams[1]).result() == full(4)
 
 
 def test_arrays_alone_have_the_run_in_their_stream(gpu: FakeGpu) -> None:
@@ -122,7 +118,7 @@ def test_dlpack_is_asked_for_the_stream_of_the_run(gpu: FakeGpu, torch: Torch, m
             source, target = Exporter(gpu, BYTES), Tensor(gpu, BYTES)
             source.fill(7)
             move(session, {"x": source}, {"x": target}, stream)
-            assert source.asked[-1] == asked
+            assert source.asked[-1]["stream"] == asked
             gpu.synchronize()
             assert target.content() == full(7)
 

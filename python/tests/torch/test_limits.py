@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,10 @@ import pytest
 torch = pytest.importorskip("torch", minversion="2.4")
 
 import sluice  # noqa: E402
+from ranks import error_of  # noqa: E402
+from torch_ranks import gloo_session, run_job  # noqa: E402
 
 SHAPE = (4, 6)
-
-
-@pytest.fixture()
-def session() -> Iterator[sluice.Session]:
-    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as made:
-        yield made
 
 
 def value(dtype: Any = torch.float32) -> Any:
@@ -38,55 +33,14 @@ class OnDevice:
                                 "version": 3, "strides": None}
 
 
-def _in_another_thread(session: sluice.Session, folder: Path) -> None:
-    caught: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            session.transfer({"w": value()}, {"w": value()})
-        except BaseException as error:
-            caught.append(error)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    raise caught[0]
-
-
-def _to_partial(session: sluice.Session, folder: Path) -> None:
-    session.transfer([tensor("R")], [tensor("P(sum)")])
-
-
-def _saves_partial(session: sluice.Session, folder: Path) -> None:
-    session.save(folder, [tensor("P(sum)")], progress=False)
-
-
 def _loads_partial(session: sluice.Session, folder: Path) -> None:
     session.save(folder, {"w": value()}, progress=False)
     session.load(folder, [tensor("P(sum)")], progress=False)
 
 
-def _casts(source: Any, target: Any) -> Callable[..., None]:
-    def work(session: sluice.Session, folder: Path) -> None:
-        session.transfer({"w": value(source)}, {"w": torch.zeros(SHAPE, dtype=target)})
-    return work
-
-
 def _casts_a_checkpoint(session: sluice.Session, folder: Path) -> None:
     session.save(folder, {"w": value(torch.int32)}, progress=False)
     session.load(folder, {"w": value()}, progress=False)
-
-
-def _saves_as_whole_numbers(session: sluice.Session, folder: Path) -> None:
-    session.save(folder, {"w": value()}, dtype="i32", progress=False)
-
-
-def _to_a_device(session: sluice.Session, folder: Path) -> None:
-    session.transfer({"w": value()}, {"w": OnDevice()})
-
-
-def _saves_from_a_device(session: sluice.Session, folder: Path) -> None:
-    session.save(folder, {"w": OnDevice()}, progress=False)
 
 
 def _captured(change: Callable[[Any], None]) -> Callable[..., None]:
@@ -103,42 +57,44 @@ def _assigns(module: Any) -> None:
     module.load_state_dict({"weight": value()}, assign=True)
 
 
-def _binds_another(session: sluice.Session, folder: Path) -> None:
+def _on_meta() -> Any:
     on_meta = torch.nn.Linear(6, 4, bias=False, device="meta").requires_grad_(False)
-    captured = sluice.capture(lambda pairs: [on_meta.weight.copy_(one) for _, one in pairs],
-                              {"w": (SHAPE, torch.float32)}, on_meta)
-    captured.bind(torch.nn.Linear(5, 4, bias=False))
-
-
-def _is_not_bound(session: sluice.Session, folder: Path) -> None:
-    on_meta = torch.nn.Linear(6, 4, bias=False, device="meta").requires_grad_(False)
-    captured = sluice.capture(lambda pairs: [on_meta.weight.copy_(one) for _, one in pairs],
-                              {"w": (SHAPE, torch.float32)}, on_meta)
-    session.transfer({"w": value()}, captured).run()
+    return sluice.capture(lambda pairs: [on_meta.weight.copy_(one) for _, one in pairs],
+                          {"w": (SHAPE, torch.float32)}, on_meta)
 
 
 @pytest.mark.parametrize("work, kind, words", [
-    (_in_another_thread, sluice.Error, "thread"),
-    (_to_partial, sluice.InvalidSpec, "target 'w': only a source may be Partial"),
-    (_saves_partial, sluice.Unsupported, "'w' has a Partial placement"),
+    (lambda session, folder: session.transfer([tensor("R")], [tensor("P(sum)")]),
+     sluice.InvalidSpec, "target 'w': only a source may be Partial"),
+    (lambda session, folder: session.save(folder, [tensor("P(sum)")], progress=False),
+     sluice.Unsupported, "'w' has a Partial placement"),
     (_loads_partial, sluice.Unsupported, "'w' has a Partial placement"),
-    (_casts(torch.float32, torch.int32), sluice.InvalidSpec, "no cast exists.*target 'w'"),
-    (_casts(torch.int64, torch.int32), sluice.InvalidSpec, "no cast exists.*target 'w'"),
-    (_casts(torch.float32, torch.complex64), sluice.InvalidSpec, "no cast exists.*target 'w'"),
-    (_casts(torch.float32, torch.float8_e4m3fnuz), sluice.InvalidSpec, "no cast exists.*target 'w'"),
     (_casts_a_checkpoint, sluice.InvalidSpec, "'w' is of i32 .* cannot be cast to f32"),
-    (_saves_as_whole_numbers, sluice.InvalidSpec, "dtype is 'i32'"),
-    (_to_a_device, sluice.InvalidSpec, "'w': view is not in host memory"),
-    (_saves_from_a_device, sluice.InvalidSpec, "'w': view is not in host memory"),
+    (lambda session, folder: session.save(folder, {"w": value()}, dtype="i32", progress=False),
+     sluice.InvalidSpec, "dtype is 'i32'"),
+    (lambda session, folder: session.transfer({"w": value()}, {"w": OnDevice()}),
+     sluice.InvalidSpec, "'w': view is not in host memory"),
+    (lambda session, folder: session.save(folder, {"w": OnDevice()}, progress=False),
+     sluice.InvalidSpec, "'w': view is not in host memory"),
     (_captured(_assigns), sluice.InvalidSpec, "'weight' has other memory"),
     (_captured(lambda module: module.to(torch.float64)), sluice.InvalidSpec, "'weight'.*dtype"),
-    (_binds_another, sluice.InvalidSpec, "'weight' was captured with shape"),
-    (_is_not_bound, sluice.Error, "'w'.*memory"),
+    (lambda session, folder: _on_meta().bind(torch.nn.Linear(5, 4, bias=False)),
+     sluice.InvalidSpec, "'weight' was captured with shape"),
+    (lambda session, folder: session.transfer({"w": value()}, _on_meta()).run(),
+     sluice.Error, "'w'.*memory"),
 ])
 def test_what_is_beyond_a_limit_is_refused(session: sluice.Session, tmp_path: Path, work: Any,
                                            kind: Any, words: str) -> None:
     with pytest.raises(kind, match=words):
         work(session, tmp_path / "x")
+
+
+@pytest.mark.parametrize("source, target", [
+    (torch.float32, torch.int32), (torch.int64, torch.int32), (torch.float32, torch.complex64),
+    (torch.float32, torch.float8_e4m3fnuz)])
+def test_casts_that_do_not_exist(session: sluice.Session, source: Any, target: Any) -> None:
+    with pytest.raises(sluice.InvalidSpec, match="no cast exists.*target 'w'"):
+        session.transfer({"w": value(source)}, {"w": torch.zeros(SHAPE, dtype=target)})
 
 
 def test_tied_weights_are_written_once(session: sluice.Session) -> None:
@@ -173,3 +129,31 @@ def test_a_capture_writes_what_the_loader_writes_alone(session: sluice.Session) 
     assert torch.equal(engine, torch.cat([value(), torch.full((2, 6), 5.0)]))
     sluice.capture(lambda pairs: load(engine, pairs), {"w": (SHAPE, "f32")}, {"p": engine})
     assert torch.equal(engine, torch.cat([value(), torch.zeros(2, 6)]))
+
+
+def rank_changes_memory(how: str, runs: int) -> Any:
+    with gloo_session() as session:
+        tensor = torch.arange(100, dtype=torch.float32)
+        other = torch.zeros(100)
+        transfer = session.transfer({"w": tensor} if session.rank == 0 else None,
+                                    None if session.rank == 0 else {"w": other})
+        for _ in range(runs):
+            transfer.run()
+        if session.rank == 0:
+            if how == "freed":
+                tensor.untyped_storage().resize_(0)
+            elif how == "resized":
+                tensor.resize_(50)
+            else:
+                tensor.set_(torch.zeros(100))
+        return [error_of(transfer.run), bool((other == torch.arange(100)).all()), session.rank]
+
+
+@pytest.mark.parametrize("how,text", [("freed", "was freed"), ("resized", "(50,)"),
+                                      ("replaced", "moved to other memory")])
+@pytest.mark.parametrize("runs", [0, 2])
+def test_bound_tensors_that_changed(how: str, text: str, runs: int) -> None:
+    for error, moved, rank in run_job(2, rank_changes_memory, how, runs):
+        assert "InvalidSpec" in error["types"], error
+        assert text in error["text"] and error["tensor"] == "w" and error["ranks"] == [0], error
+        assert rank == 0 or moved == (runs > 0)

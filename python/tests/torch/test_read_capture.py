@@ -12,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch", minversion="2.4")
 
 import sluice  # noqa: E402
+from random_views import random_view  # noqa: E402
 from sluice._capture import capture  # noqa: E402
 from sluice._captured import Captured  # noqa: E402
 from sluice._errors import InvalidSpec  # noqa: E402
@@ -337,7 +338,8 @@ def _overwrites(p: Any, pairs: Any) -> None:
     (_changes, {"a": "reads", "b": "with 'a': the loader reads"}),
     (_overwrites, {"a": "with 'b': the loader needs its values", "b": "its values"}),
 ])
-def test_what_the_loader_does_by_itself_is_not_lost(load: Any, falling: dict[str, str]) -> None:
+def test_what_the_loader_does_by_itself_is_not_lost(session: sluice.Session, load: Any,
+                                                    falling: dict[str, str]) -> None:
     sources = {"a": torch.arange(4.0) + 1, "b": torch.arange(4.0) + 10}
     wanted = torch.zeros(8)
     load(wanted, iter(sources.items()))
@@ -348,14 +350,13 @@ def test_what_the_loader_does_by_itself_is_not_lost(load: Any, falling: dict[str
         assert reason in captured.fallback[name]
     for name in captured.ignored:
         del sources[name]
-    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
-        for _ in range(2):
-            param.fill_(-1 if load is _zeroes_first else 0)
-            sluice.sync(sources, captured, session=session)
-            assert torch.equal(param, wanted)
+    for _ in range(2):
+        param.fill_(-1 if load is _zeroes_first else 0)
+        sluice.sync(sources, captured, session=session)
+        assert torch.equal(param, wanted)
 
 
-def test_a_loader_that_needs_values_keeps_its_order() -> None:
+def test_a_loader_that_needs_values_keeps_its_order(session: sluice.Session) -> None:
     def load(pairs: Any) -> None:
         for name, tensor in pairs:
             if name == "a":
@@ -367,8 +368,7 @@ def test_a_loader_that_needs_values_keeps_its_order() -> None:
     sources = {"a": torch.ones(4), "b": torch.full((4,), 2.0), "c": torch.zeros(4)}
     captured = capture(load, sources, {"p": param, "q": other})
     assert set(captured.fallback) == {"a", "b", "c"}
-    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
-        sluice.sync(sources, captured, session=session)
+    sluice.sync(sources, captured, session=session)
     assert param.tolist() == [2.0] * 4
 
 
@@ -509,10 +509,14 @@ def _clears_by_number(engine: Any, pairs: Any) -> None:
             getattr(engine, name)[1:].copy_(tensor[1:] * 2 if name == "b" else tensor[1:])
 
 
+def _copies(engine: Any, pairs: Any) -> None:
+    for name, tensor in pairs:
+        getattr(engine, name).copy_(tensor)
+
+
 def _doubles_in_a_thread(engine: Any, pairs: Any) -> None:
     def copy() -> None:
-        for name, tensor in pairs:
-            getattr(engine, name).copy_(tensor)
+        _copies(engine, pairs)
         engine.a.mul_(2)
 
     thread = threading.Thread(target=copy)
@@ -521,14 +525,12 @@ def _doubles_in_a_thread(engine: Any, pairs: Any) -> None:
 
 
 def _looks_by_tolist(engine: Any, pairs: Any) -> None:
-    for name, tensor in pairs:
-        getattr(engine, name).copy_(tensor)
+    _copies(engine, pairs)
     engine.b.fill_(engine.a.tolist()[1])
 
 
 def _lends_memory(engine: Any, pairs: Any) -> None:
-    for name, tensor in pairs:
-        getattr(engine, name).copy_(tensor)
+    _copies(engine, pairs)
     lent = engine.a.__dlpack__()
     thread = threading.Thread(target=lambda: torch.from_dlpack(lent).add_(1))
     thread.start()
@@ -603,7 +605,8 @@ def test_a_loader_that_changes_what_it_finds_is_right_in_each_run(load: Any) -> 
     (torch.float32, torch.bfloat16, torch.bfloat16), (torch.bfloat16, torch.float32, torch.float16),
     (torch.float16, torch.float64, torch.bfloat16), (torch.float32, torch.float64, torch.float32),
 ])
-def test_casts_of_the_loader_that_round_once_are_captured(chain: Any) -> None:
+def test_casts_of_the_loader_that_round_once_are_captured(session: sluice.Session,
+                                                          chain: Any) -> None:
     theirs, between, own = chain
     value = torch.randn(64, 64).to(theirs)
     wanted, param = torch.zeros(64, 64, dtype=own), torch.zeros(64, 64, dtype=own)
@@ -611,8 +614,7 @@ def test_casts_of_the_loader_that_round_once_are_captured(chain: Any) -> None:
     load(wanted, value)
     captured = one_tensor(load, (64, 64), theirs, param)
     assert captured.fallback == {}
-    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
-        sluice.sync({"w": value}, captured, session=session)
+    sluice.sync({"w": value}, captured, session=session)
     assert torch.equal(param, wanted)
 
 
@@ -704,7 +706,8 @@ def _calls_cond(engine: Engine, pairs: Any) -> None:
     (_steers, {"start", "w", "v"}), (_branches, {"start", "w", "v"}), (_keeps, {"start", "w", "v"}),
     (_counts, {"start", "w", "v"}), (_adds_then_copies, {"start", "w", "v"}), (_calls_cond, {"w", "v"}),
 ])
-def test_a_loader_that_does_more_than_copy(load: Any, falling: set[str]) -> None:
+def test_a_loader_that_does_more_than_copy(session: sluice.Session, load: Any,
+                                           falling: set[str]) -> None:
     sources = {"start": torch.tensor(2), "w": torch.arange(8.0) + 1, "v": torch.arange(8.0) + 10}
     wanted, engine = Engine(), Engine()
     load(wanted, iter(sources.items()))
@@ -712,11 +715,22 @@ def test_a_loader_that_does_more_than_copy(load: Any, falling: set[str]) -> None
     assert set(captured.fallback) == falling, captured.fallback
     for name in captured.ignored:
         del sources[name]
-    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
-        sluice.sync(sources, captured, session=session)
+    sluice.sync(sources, captured, session=session)
     for name, value in wanted.state_dict().items():
         assert torch.equal(engine.state_dict()[name], value), name
     assert load is not _keeps or torch.equal(engine.raw, wanted.raw)
+
+
+def _linear() -> tuple[Any, Any]:
+    """A module, and its loader."""
+    module = torch.nn.Linear(4, 4, bias=False)
+
+    def load(pairs: Any) -> None:
+        with torch.no_grad():
+            for _, tensor in pairs:
+                module.weight.copy_(tensor)
+
+    return module, load
 
 
 def _replaces_data(module: Any) -> None:
@@ -728,7 +742,7 @@ def _assigns(module: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
-def test_casts_to_short_floats_give_what_copy_gives(dtype: str) -> None:
+def test_casts_to_short_floats_give_what_copy_gives(session: sluice.Session, dtype: str) -> None:
     param = torch.zeros(2 ** 16, dtype=getattr(torch, dtype))
     if torch.tensor(500.0).to(torch.float8_e4m3fn).isnan():
         pytest.skip("this PyTorch does not saturate")
@@ -741,8 +755,7 @@ def test_casts_to_short_floats_give_what_copy_gives(dtype: str) -> None:
         captured = capture(lambda pairs: [param.copy_(each) for _, each in pairs],
                            {"w": (param.shape, width)}, {"p": param})
         assert captured.fallback == {}
-        with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
-            session.transfer({"w": sources}, captured).run()
+        session.transfer({"w": sources}, captured).run()
         same = (param.view(torch.uint8) == wanted.view(torch.uint8)) | (
             param.float().isnan() & wanted.float().isnan())
         assert same.all(), (width, sources[~same][:5], param[~same][:5], wanted[~same][:5])
@@ -753,44 +766,34 @@ def _casts(module: Any) -> None:
 
 
 @pytest.mark.parametrize("change", [_replaces_data, _assigns, _casts])
-def test_parameters_that_have_other_memory_are_noticed(change: Any) -> None:
-    module = torch.nn.Linear(4, 4, bias=False)
-
-    def load(pairs: Any) -> None:
-        with torch.no_grad():
-            for _, tensor in pairs:
-                module.weight.copy_(tensor)
-
+def test_parameters_that_have_other_memory_are_noticed(session: sluice.Session,
+                                                       change: Any) -> None:
+    module, load = _linear()
     sources = {"w": torch.arange(16.0).view(4, 4)}
     captured = capture(load, sources, module)
-    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
-        transfer = session.transfer(sources, captured)
-        transfer.run()
-        for _ in range(2):
-            module.weight.detach().zero_()
-            sluice.sync(sources, captured, session=session)
-            assert torch.equal(module.weight, sources["w"])
-        change(module)
-        for call in (lambda: session.transfer(sources, captured),
-                     lambda: sluice.sync(sources, captured, session=session),
-                     lambda: session.load("file:/nowhere", captured)):
-            with pytest.raises(InvalidSpec, match="parameter 'weight'") as caught:
-                call()
-            assert caught.value.tensor == "weight"
-        if change is not _casts:
-            sluice.sync(sources, captured.bind(module), session=session)
-            assert torch.equal(module.weight, sources["w"])
+    transfer = session.transfer(sources, captured)
+    transfer.run()
+    for _ in range(2):
+        module.weight.detach().zero_()
+        sluice.sync(sources, captured, session=session)
+        assert torch.equal(module.weight, sources["w"])
+    change(module)
+    for call in (lambda: session.transfer(sources, captured),
+                 lambda: sluice.sync(sources, captured, session=session),
+                 lambda: session.load("file:/nowhere", captured)):
+        with pytest.raises(InvalidSpec, match="parameter 'weight'") as caught:
+            call()
+        assert caught.value.tensor == "weight"
+    if change is not _casts:
+        sluice.sync(sources, captured.bind(module), session=session)
+        assert torch.equal(module.weight, sources["w"])
 
 
 @pytest.mark.parametrize("change", [_replaces_data, _assigns, _casts])
 @pytest.mark.parametrize("side", ["captured", "dst", "into", "src"])
-def test_a_transfer_notices_parameters_that_have_other_memory(change: Any, side: str) -> None:
-    module = torch.nn.Linear(4, 4, bias=False)
-
-    def load(pairs: Any) -> None:
-        with torch.no_grad():
-            for _, tensor in pairs:
-                module.weight.copy_(tensor)
+def test_a_transfer_notices_parameters_that_have_other_memory(session: sluice.Session, change: Any,
+                                                              side: str) -> None:
+    module, load = _linear()
 
     def given() -> Any:
         return {"src": (module, {"weight": other}), "dst": ({"weight": other}, module),
@@ -799,24 +802,23 @@ def test_a_transfer_notices_parameters_that_have_other_memory(change: Any, side:
 
     other = torch.arange(16.0).view(4, 4)
     captured = capture(load, {"w": other}, module)
-    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
-        transfer = session.transfer(*given())
+    transfer = session.transfer(*given())
+    transfer.run()
+    old = module.weight.detach()
+    change(module)
+    old_before = old.fill_(3).clone()
+    for call in (transfer.run, transfer.start):
+        with pytest.raises(InvalidSpec, match="'weight'") as caught:
+            call()
+        assert caught.value.tensor == "weight"
+    assert torch.equal(old, old_before)
+    if change is not _casts:
+        if side == "captured":
+            captured = captured.bind(module)
+        transfer.rebind(*given())
+        other.fill_(5)
         transfer.run()
-        old = module.weight.detach()
-        change(module)
-        old_before = old.fill_(3).clone()
-        for call in (transfer.run, transfer.start):
-            with pytest.raises(InvalidSpec, match="'weight'") as caught:
-                call()
-            assert caught.value.tensor == "weight"
-        assert torch.equal(old, old_before)
-        if change is not _casts:
-            if side == "captured":
-                captured = captured.bind(module)
-            transfer.rebind(*given())
-            other.fill_(5)
-            transfer.run()
-            assert torch.equal(module.weight, other)
+        assert torch.equal(module.weight, other)
 
 
 def _turns(module: Any) -> None:
@@ -829,34 +831,33 @@ def _becomes_numbers(module: Any) -> None:
 
 @pytest.mark.parametrize("change", [_turns, lambda module: module.weight.t_(), _becomes_numbers])
 @pytest.mark.parametrize("side", ["dst", "into", "src"])
-def test_a_transfer_notices_parameters_that_lie_another_way(change: Any, side: str) -> None:
+def test_a_transfer_notices_parameters_that_lie_another_way(session: sluice.Session, change: Any,
+                                                            side: str) -> None:
     module = torch.nn.Linear(4, 4, bias=False).requires_grad_(False)
     other = {"weight": torch.arange(16.0).view(4, 4)}
     src, dst = {"src": (module, other), "dst": (other, module),
                 "into": (other, sluice.into(module))}[side]
-    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
-        transfer = session.transfer(src, dst)
+    transfer = session.transfer(src, dst)
+    transfer.run()
+    change(module)
+    with pytest.raises(InvalidSpec, match="'weight'.*another dtype, shape or stride"):
         transfer.run()
-        change(module)
-        with pytest.raises(InvalidSpec, match="'weight'.*another dtype, shape or stride"):
-            transfer.run()
 
 
-def test_a_transfer_notices_a_part_of_a_module_that_is_replaced() -> None:
+def test_a_transfer_notices_a_part_of_a_module_that_is_replaced(session: sluice.Session) -> None:
     module = torch.nn.Sequential(torch.nn.Linear(4, 4, bias=False)).requires_grad_(False)
     other = torch.arange(16.0).view(4, 4)
-    with sluice.Session.from_exchange(0, 1, lambda payload: [payload]) as session:
-        transfer = session.transfer({"0.weight": other}, module)
-        for _ in range(2):
-            transfer.run()
-            assert torch.equal(module[0].weight, other)
-            # The same memory in another part is no change.
-            part = torch.nn.Linear(4, 4, bias=False).requires_grad_(False)
-            part.weight = module[0].weight
-            module[0] = part
-        module[0] = torch.nn.Linear(4, 4, bias=False).requires_grad_(False)
-        with pytest.raises(InvalidSpec, match="'0.weight'"):
-            transfer.run()
+    transfer = session.transfer({"0.weight": other}, module)
+    for _ in range(2):
+        transfer.run()
+        assert torch.equal(module[0].weight, other)
+        # The same memory in another part is no change.
+        part = torch.nn.Linear(4, 4, bias=False).requires_grad_(False)
+        part.weight = module[0].weight
+        module[0] = part
+    module[0] = torch.nn.Linear(4, 4, bias=False).requires_grad_(False)
+    with pytest.raises(InvalidSpec, match="'0.weight'"):
+        transfer.run()
 
 
 def test_the_same_copy_twice_is_one() -> None:
@@ -941,12 +942,7 @@ def test_a_loader_that_looks_tensors_up_gets_all_or_none() -> None:
 
 def test_parameters_as_pairs() -> None:
     engine = Abc()
-
-    def load(weights: Any) -> None:
-        for name, loaded in weights:
-            getattr(engine, name).copy_(loaded)
-
-    captured = capture(load, ABC, engine.named_parameters())
+    captured = capture(lambda weights: _copies(engine, weights), ABC, engine.named_parameters())
     assert [target.name for target in captured.targets] == ["a", "b", "c"]
     assert set(captured.current()) == set("abc")
 
@@ -958,37 +954,6 @@ def test_errors_of_the_loader_are_raised() -> None:
 
     with pytest.raises(KeyError, match="w"):
         capture(load, {"w": ((2,), "f32")}, {"p": torch.zeros(2)})
-
-
-def random_view(rng: random.Random, tensor: Any) -> Any:
-    for _ in range(rng.randint(0, 5)):
-        kind = rng.randint(0, 9)
-        dim = rng.randrange(tensor.ndim) if tensor.ndim else 0
-        size = tensor.shape[dim] if tensor.ndim else 0
-        if kind == 0 and size:
-            start = rng.randint(0, size - 1)
-            tensor = tensor.narrow(dim, start, rng.randint(1, size - start))
-        elif kind == 1 and tensor.ndim > 1:
-            dims = list(range(tensor.ndim))
-            rng.shuffle(dims)
-            tensor = tensor.permute(dims)
-        elif kind == 2 and size:
-            tensor = tensor.select(dim, rng.randrange(size))
-        elif kind == 3:
-            tensor = tensor.reshape(-1)
-        elif kind == 4 and size:
-            tensor = tensor.chunk(rng.randint(1, 3), dim)[0]
-        elif kind == 5 and size and size % 2 == 0:
-            tensor = tensor.unflatten(dim, (2, size // 2))
-        elif kind == 6:
-            tensor = tensor.unsqueeze(dim)
-        elif kind == 7:
-            tensor = tensor.contiguous() if rng.random() < 0.5 else tensor.clone()
-        elif kind == 8 and size:
-            tensor = tensor[(slice(None),) * dim + (slice(None, None, rng.randint(1, 3)),)]
-        elif kind == 9 and tensor.ndim:
-            tensor = tensor.squeeze().flatten()
-    return tensor
 
 
 @pytest.mark.parametrize("seed", range(300))

@@ -200,10 +200,11 @@ def test_ranks_of_the_job_become_those_of_the_session() -> None:
         assert read.layout.ranks == (1, 0)
 
         def refuse(rank: int) -> int:
-            raise InvalidSpec(f"rank {rank} of the job is not in the session")
+            raise InvalidSpec(f"rank {rank} of the job is not in the session", ranks=(rank,))
 
-        with pytest.raises(InvalidSpec, match="'w': rank 3 of the job"):
+        with pytest.raises(InvalidSpec, match="'w': rank 3 of the job") as error:
             _dtensor.read(tensor, "w", 0, rank_of=refuse)
+        assert error.value.tensor == "w" and error.value.ranks == (3,)
 
 
 def test_a_rank_outside_the_mesh_owns_nothing() -> None:
