@@ -77,31 +77,3 @@ def rank_fills_an_engine(session: Any, folder: str) -> list[bool]:
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_a_load_and_transfers_write_where_the_loader_writes(tmp_path: Path, ranks: int) -> None:
     assert run_ranks(ranks, rank_fills_an_engine, str(tmp_path / "c")) == [[True] * 3] * ranks
-
-
-def test_a_loader_that_fails_is_heard_of_by_who_waits(session: sluice.Session) -> None:
-    param = np.zeros(4, np.float32)
-    fails = False
-
-    def load(weights: Any) -> None:
-        for _, weight in weights:
-            if fails:
-                raise ValueError("the loader fails")
-            weight.max()
-
-    captured = sluice.capture(load, {"w": ((4,), "f32")}, {"p": param})
-    assert list(captured.fallback) == ["w"]
-    fails = True
-    source, target = {"x": np.ones(4, np.float32)}, {"x": np.zeros(4, np.float32)}
-    transfer = session.transfer({"w": np.ones(4, np.float32)}, captured)
-    other = session.transfer(source, target)
-    run = transfer.start()
-    while not run.done:
-        session.poll()
-    other.run()  # which finds the run that is over
-    assert target["x"].all()
-    for _ in range(2):
-        with pytest.raises(ValueError, match="the loader fails"):
-            run.wait()
-    with pytest.raises(ValueError, match="the loader fails"):
-        transfer.run()

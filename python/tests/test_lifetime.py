@@ -107,12 +107,14 @@ def codes_of(error: BaseException) -> list[Any]:
 
 def fails_after_a_run(session: sluice.Session, folder: Path) -> None:
     load, captured = falls_back(KeyError)
-    run = session.transfer({"w": np.ones(4, np.float32)}, captured).start()
+    transfer, other = session.transfer({"w": np.ones(4, np.float32)}, captured), states()
+    run = transfer.start()
     while not run.done:
         session.poll()
-    session.poll()  # gives the loader its tensors, as nobody waits
-    errors = [error_of(run.wait) for _ in range(3)]
-    assert [type(error) for error in errors] == [KeyError] * 3
+    session.sync(*other)  # gives the loader its tensors, as nobody waits
+    assert other[1]["w"].all()
+    errors = [*(error_of(run.wait) for _ in range(3)), error_of(transfer.run)]
+    assert [type(error) for error in errors] == [KeyError] * 4
     assert load.__code__ in codes_of(errors[0])
     del errors  # their frames refer to this one
 

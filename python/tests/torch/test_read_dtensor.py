@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import os
 import random
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,11 +26,12 @@ from torch.distributed.tensor.parallel import (ColwiseParallel, RowwiseParallel,
 from torch.distributed.tensor.placement_types import _StridedShard  # noqa: E402
 
 import sluice  # noqa: E402
+from local_ranks import on_ranks  # noqa: E402
 from sluice import _dtensor  # noqa: E402
 from sluice import _layouts as layouts  # noqa: E402
 from sluice._errors import InvalidSpec, Unsupported  # noqa: E402
 from sluice._state import DST, SRC, halves  # noqa: E402
-from torch_ranks import SESSION_SECONDS, free_port  # noqa: E402
+from torch_ranks import run_job  # noqa: E402
 
 
 @contextmanager
@@ -292,38 +288,27 @@ class Part:
 
 def test_parts_of_one_buffer_are_no_tied_tensors_where_they_are_empty(tmp_path: Path) -> None:
     wanted = {name: torch.arange(24.0).view(3, 8) + more for name, more in (("a", 0), ("b", 100))}
-    barrier = threading.Barrier(4)
-    told: list[Any] = [None] * 4
 
-    def work(rank: int) -> list[Any]:
-        def exchange(payload: bytes) -> list[bytes]:
-            told[rank] = payload
-            barrier.wait(120)
-            all_of_them = list(told)
-            barrier.wait(120)
-            return all_of_them
-
+    def work(native: Any, rank: int) -> list[Any]:
+        session = sluice.Session(native)
         rows = 1 if rank < 3 else 0
         flat = torch.zeros(2 * rows * 8)
         parts = {"a": flat[:rows * 8].view(rows, 8), "b": flat[rows * 8:].view(rows, 8)}
         given = {name: Part(part, (3, 8)) for name, part in parts.items()}
-        with sluice.Session.from_exchange(rank, 4, exchange, timeout=SESSION_SECONDS) as session:
-            session.save(tmp_path / "whole", wanted if rank == 0 else {}, progress=False)
-            session.load(tmp_path / "whole", given, progress=False)
-            loaded = [part.clone() for part in parts.values()]
-            session.save(tmp_path / "parts", given, progress=False)
+        session.save(tmp_path / "whole", wanted if rank == 0 else {}, progress=False)
+        session.load(tmp_path / "whole", given, progress=False)
+        loaded = [part.clone() for part in parts.values()]
+        session.save(tmp_path / "parts", given, progress=False)
+        flat.zero_()
+        session.load(tmp_path / "parts", given, progress=False)
+        with session.transfer(wanted if rank == 0 else {}, given) as transfer:
+            assert [bool(torch.equal(*pair)) for pair in zip(loaded, parts.values())] == [
+                True, True]
             flat.zero_()
-            session.load(tmp_path / "parts", given, progress=False)
-            with session.transfer(wanted if rank == 0 else {}, given) as transfer:
-                assert [bool(torch.equal(*pair)) for pair in zip(loaded, parts.values())] == [
-                    True, True]
-                flat.zero_()
-                transfer.run()
-            return [loaded, list(parts.values())]
+            transfer.run()
+        return [loaded, list(parts.values())]
 
-    with ThreadPoolExecutor(4) as ranks:
-        results = list(ranks.map(work, range(4)))
-    for found in zip(*results):
+    for found in zip(*on_ranks(4, work)):
         for i, whole in enumerate(wanted.values()):
             assert torch.equal(torch.cat([each[i] for each in found]), whole)
 
@@ -338,42 +323,23 @@ def test_a_parameter_with_gradients_is_a_destination() -> None:
         assert entry.native_view[0] == parameter.to_local().data_ptr()
 
 
-GLOO = """
-import os, sys, torch
-import torch.distributed as dist
-from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.tensor import Replicate, Shard, distribute_tensor
-from sluice import _dtensor
-dist.init_process_group("gloo")
-rank, size = dist.get_rank(), dist.get_world_size()
-mesh = init_device_mesh("cpu", (size,))
-full = torch.arange(35.0).reshape(7, 5)
-tensor = distribute_tensor(full, mesh, [Shard(0)])
-gathered = tensor.redistribute(placements=[Replicate()], async_op=True)
-assert type(gathered._local_tensor).__name__ == "AsyncCollectiveTensor"
-read = _dtensor.read(gathered, "w", rank)
-assert type(read.local) is torch.Tensor, type(read.local)
-assert torch.equal(read.local, full)
-cut = tensor.redistribute(placements=[Shard(1)])
-read = _dtensor.read(cut, "w", rank)
-(first, last), = read.layout.owned_ranges((7, 5), rank)[1]
-assert torch.equal(read.local, full[:, first:last])
-dist.destroy_process_group()
-print("fine", rank)
-"""
+def rank_reads_pending_collectives() -> None:
+    dist.init_process_group("gloo")
+    rank, size = dist.get_rank(), dist.get_world_size()
+    mesh = init_device_mesh("cpu", (size,))
+    full = torch.arange(35.0).reshape(7, 5)
+    tensor = distribute_tensor(full, mesh, [Shard(0)])
+    gathered = tensor.redistribute(placements=[Replicate()], async_op=True)
+    assert type(gathered._local_tensor).__name__ == "AsyncCollectiveTensor"
+    read = _dtensor.read(gathered, "w", rank)
+    assert type(read.local) is torch.Tensor, type(read.local)
+    assert torch.equal(read.local, full)
+    cut = tensor.redistribute(placements=[Shard(1)])
+    read = _dtensor.read(cut, "w", rank)
+    (first, last), = read.layout.owned_ranges((7, 5), rank)[1]
+    assert torch.equal(read.local, full[:, first:last])
+    dist.destroy_process_group()
 
 
 def test_pending_collectives_of_real_processes_are_waited_for() -> None:
-    with_port = {**os.environ, "MASTER_ADDR": "127.0.0.1", "WORLD_SIZE": "3"}
-    with_port["MASTER_PORT"] = str(free_port())
-    with_port["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-    ranks = [subprocess.Popen([sys.executable, "-c", GLOO], env={**with_port, "RANK": str(rank)},
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-             for rank in range(3)]
-    try:
-        for rank, process in enumerate(ranks):
-            output, _ = process.communicate(timeout=600)
-            assert process.returncode == 0 and f"fine {rank}" in output, output
-    finally:
-        for process in ranks:
-            process.kill()
+    assert run_job(3, rank_reads_pending_collectives) == [None] * 3
