@@ -9,6 +9,7 @@ library only.
   make_models.py FOLDER      as CMake does: build/share/sluice/models
 """
 import json
+import math
 import pathlib
 import sys
 
@@ -35,13 +36,7 @@ class Model:
         self.tensors[name] = {"shape": list(shape), "dtype": dtype}
 
     def parameters(self):
-        total = 0
-        for tensor in self.tensors.values():
-            count = 1
-            for size in tensor["shape"]:
-                count *= size
-            total += count
-        return total
+        return sum(math.prod(tensor["shape"]) for tensor in self.tensors.values())
 
 
 def add_mlp(model, prefix, hidden, ffn):

@@ -7,57 +7,46 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "tensor/quoted.h"
 #include "workload/json_input.h"
 
 namespace sluice::bench {
 namespace {
 
-absl::StatusOr<DType> ReadDType(const Json& object, DType otherwise) {
-  if (!object.contains("dtype")) return otherwise;
-  const auto name = GetString(object, "dtype");
-  if (!name.ok()) return name.status();
-  auto dtype = ParseDType(*name);
-  if (!dtype.ok()) return Prefixed("key \"dtype\"", dtype.status());
-  return dtype;
+absl::Status CheckRank(int64_t rank, const char* key) {
+  if (rank >= 0 && rank <= std::numeric_limits<int>::max()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("key \"", key, "\": there is no rank ", rank));
 }
 
-absl::StatusOr<Mesh> ReadMesh(const Json& side) {
-  auto sizes = GetIntegers(side, "mesh");
-  if (!sizes.ok()) return sizes.status();
-  const auto listed = GetIntegers(side, "ranks");
-  if (!listed.ok()) return listed.status();
-  std::vector<int> ranks;
-  for (const int64_t rank : *listed) {
-    if (rank < 0 || rank > std::numeric_limits<int>::max()) {
-      return absl::InvalidArgumentError(absl::StrCat("key \"ranks\": there is no rank ", rank));
-    }
-    ranks.push_back(static_cast<int>(rank));
-  }
-  auto mesh = Mesh::Create(*std::move(sizes), std::move(ranks));
-  if (!mesh.ok()) return Prefixed("keys \"mesh\" and \"ranks\"", mesh.status());
-  return mesh;
+absl::Status ReadMesh(const Json& side, Mesh* mesh) {
+  std::vector<int64_t> sizes;
+  std::vector<int64_t> listed;
+  absl::Status status = Read(side, "mesh", &sizes);
+  status.Update(Read(side, "ranks", &listed));
+  for (const int64_t rank : listed) status.Update(CheckRank(rank, "ranks"));
+  if (!status.ok()) return status;
+  auto made = Mesh::Create(std::move(sizes), {listed.begin(), listed.end()});
+  if (!made.ok()) return Prefixed("keys \"mesh\" and \"ranks\"", made.status());
+  *mesh = *std::move(made);
+  return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<Box>> ReadParts(const Json& of_rank) {
+absl::Status ReadParts(const Json& of_rank, std::vector<Box>* boxes) {
   if (!of_rank.contains("parts") || !of_rank["parts"].is_array()) {
     return absl::InvalidArgumentError("key \"parts\" must be a list");
   }
-  std::vector<Box> boxes;
   for (const Json& part : of_rank["parts"]) {
     if (!part.is_object()) return absl::InvalidArgumentError("a part must be an object");
-    auto offset = GetIntegers(part, "offset");
-    if (!offset.ok()) return offset.status();
-    auto shape = GetIntegers(part, "shape");
-    if (!shape.ok()) return shape.status();
-    boxes.push_back({*std::move(offset), *std::move(shape)});
+    Box& box = boxes->emplace_back();
+    absl::Status status = Read(part, "offset", &box.offset);
+    status.Update(Read(part, "shape", &box.shape));
+    if (!status.ok()) return status;
   }
-  return boxes;
+  return absl::OkStatus();
 }
 
 // "boxes": [{"rank": 3, "parts": [{"offset": [0, 512], "shape": [4096, 512]}]}]
-absl::StatusOr<Layout> ReadBoxes(const Json& side) {
+absl::Status ReadBoxes(const Json& side, BoxList* boxes) {
   for (const char* other : {"mesh", "ranks", "placements", "order"}) {
     if (!side.contains(other)) continue;
     return absl::InvalidArgumentError(
@@ -72,80 +61,72 @@ absl::StatusOr<Layout> ReadBoxes(const Json& side) {
     if (!of_rank.is_object()) {
       return absl::InvalidArgumentError("key \"boxes\": each of its entries must be an object");
     }
-    const auto rank = GetInteger(of_rank, "rank");
-    if (!rank.ok()) return Prefixed("key \"boxes\"", rank.status());
-    if (*rank < 0 || *rank > std::numeric_limits<int>::max()) {
-      return absl::InvalidArgumentError(absl::StrCat("key \"boxes\": there is no rank ", *rank));
-    }
-    auto boxes = ReadParts(of_rank);
-    if (!boxes.ok()) return Prefixed(absl::StrCat("boxes of rank ", *rank), boxes.status());
-    ranks.push_back({static_cast<int>(*rank), *std::move(boxes)});
+    int64_t rank = 0;
+    absl::Status status = Prefixed("key \"boxes\"", Read(of_rank, "rank", &rank));
+    status.Update(CheckRank(rank, "boxes"));
+    if (!status.ok()) return status;
+    RankBoxes& one = ranks.emplace_back(RankBoxes{static_cast<int>(rank), {}});
+    status = Prefixed(absl::StrCat("boxes of rank ", rank), ReadParts(of_rank, &one.boxes));
+    if (!status.ok()) return status;
   }
   auto list = BoxList::Create(std::move(ranks));
   if (!list.ok()) return Prefixed("key \"boxes\"", list.status());
-  Layout layout;
-  layout.boxes = *std::move(list);
-  return layout;
-}
-
-absl::StatusOr<Layout> ReadLayout(const Json& side) {
-  if (side.contains("boxes")) return ReadBoxes(side);
-  auto mesh = ReadMesh(side);
-  if (!mesh.ok()) return mesh.status();
-  const auto names = GetStrings(side, "placements");
-  if (!names.ok()) return names.status();
-  Layout layout{*std::move(mesh), {}};
-  for (const std::string& name : *names) {
-    auto placement = ParsePlacement(name);
-    if (!placement.ok()) return Prefixed("key \"placements\"", placement.status());
-    layout.placements.push_back(*placement);
-  }
-  if (!side.contains("order")) return layout;
-  const auto order = GetIntegers(side, "order");
-  if (!order.ok()) return order.status();
-  for (const int64_t dim : *order) {
-    if (dim < 0 || dim >= static_cast<int64_t>(layout.placements.size())) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("key \"order\": there is no mesh dimension ", dim));
-    }
-    layout.order.push_back(static_cast<int>(dim));
-  }
-  return layout;
-}
-
-// Reads one side of `object` into the parts of a tensor transfer that belong to it.
-absl::Status ReadSide(const Json& object, const char* key, DType case_dtype, Layout* layout,
-                      DType* dtype, std::vector<std::string>* notes) {
-  const auto side = GetObject(object, key);
-  if (!side.ok()) return side.status();
-  const std::string where = absl::StrCat("\"", key, "\"");
-  NoteUnknownKeys(**side, {"mesh", "ranks", "placements", "order", "boxes", "dtype"}, where, notes);
-  auto side_layout = ReadLayout(**side);
-  if (!side_layout.ok()) return Prefixed(where, side_layout.status());
-  const auto side_dtype = ReadDType(**side, case_dtype);
-  if (!side_dtype.ok()) return Prefixed(where, side_dtype.status());
-  *layout = *std::move(side_layout);
-  *dtype = *side_dtype;
+  *boxes = *std::move(list);
   return absl::OkStatus();
 }
 
-absl::StatusOr<TensorTransfer> ReadTensor(const Json& object, std::vector<std::string>* notes) {
-  TensorTransfer tensor;
-  tensor.name = "tensor";
-  auto shape = GetIntegers(object, "shape");
-  if (!shape.ok()) return shape.status();
-  tensor.shape = *std::move(shape);
-  const auto dtype = ReadDType(object, DType::kF32);
-  if (!dtype.ok()) return dtype.status();
-  absl::Status status = ReadSide(object, "source", *dtype, &tensor.src, &tensor.src_dtype, notes);
+absl::Status ReadLayout(const Json& side, Layout* layout) {
+  if (side.contains("boxes")) return ReadBoxes(side, &layout->boxes);
+  std::vector<std::string> names;
+  absl::Status status = ReadMesh(side, &layout->mesh);
+  status.Update(Read(side, "placements", &names));
   if (!status.ok()) return status;
-  status = ReadSide(object, "target", *dtype, &tensor.dst, &tensor.dst_dtype, notes);
+  for (const std::string& name : names) {
+    auto placement = ParsePlacement(name);
+    if (!placement.ok()) return Prefixed("key \"placements\"", placement.status());
+    layout->placements.push_back(*placement);
+  }
+  if (!side.contains("order")) return status;
+  std::vector<int64_t> order;
+  status = Read(side, "order", &order);
+  for (const int64_t dim : order) {
+    if (dim < 0 || dim >= static_cast<int64_t>(names.size())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("key \"order\": there is no mesh dimension ", dim));
+    }
+    layout->order.push_back(static_cast<int>(dim));
+  }
+  return status;
+}
+
+// Reads one side of `object` into the parts of a tensor transfer that belong to it. `dtype` is the
+// case's, unless the side has its own.
+absl::Status ReadSide(const Json& object, const char* key, Layout* layout, DType* dtype,
+                      std::vector<std::string>* notes) {
+  const Json* side = nullptr;
+  if (absl::Status status = Read(object, key, &side); !status.ok()) return status;
+  const std::string where = absl::StrCat("\"", key, "\"");
+  NoteUnknownKeys(*side, {"mesh", "ranks", "placements", "order", "boxes", "dtype"}, where, notes);
+  absl::Status status = ReadLayout(*side, layout);
+  if (side->contains("dtype")) status.Update(Read(*side, "dtype", dtype));
+  return Prefixed(where, status);
+}
+
+absl::Status ReadTensor(const Json& object, TensorTransfer* tensor,
+                        std::vector<std::string>* notes) {
+  tensor->name = "tensor";
+  tensor->dst_dtype = DType::kF32;
+  absl::Status status = Read(object, "shape", &tensor->shape);
+  if (object.contains("dtype")) status.Update(Read(object, "dtype", &tensor->dst_dtype));
+  tensor->src_dtype = tensor->dst_dtype;
   if (!status.ok()) return status;
-  status = Prefixed("\"source\"", ValidateLayout(tensor.src, tensor.shape));
+  status = ReadSide(object, "source", &tensor->src, &tensor->src_dtype, notes);
   if (!status.ok()) return status;
-  status = Prefixed("\"target\"", ValidateLayout(tensor.dst, tensor.shape));
+  status = ReadSide(object, "target", &tensor->dst, &tensor->dst_dtype, notes);
   if (!status.ok()) return status;
-  return tensor;
+  status = Prefixed("\"source\"", ValidateLayout(tensor->src, tensor->shape));
+  status.Update(Prefixed("\"target\"", ValidateLayout(tensor->dst, tensor->shape)));
+  return status;
 }
 
 Case ReadCase(const Json& object, size_t index, std::vector<std::string>* notes) {
@@ -155,29 +136,20 @@ Case ReadCase(const Json& object, size_t index, std::vector<std::string>* notes)
     result.status = absl::InvalidArgumentError("a case must be an object");
     return result;
   }
-  if (object.contains("id")) {
-    auto id = GetString(object, "id");
-    if (!id.ok()) {
-      result.status = id.status();
-      return result;
-    }
-    result.id = *std::move(id);
-  }
+  if (object.contains("id")) result.status = Read(object, "id", &result.id);
+  if (!result.status.ok()) return result;
   std::vector<std::string> case_notes;
   NoteUnknownKeys(object, {"id", "shape", "dtype", "source", "target"}, "case", &case_notes);
-  auto tensor = ReadTensor(object, &case_notes);
-  if (tensor.ok()) {
-    result.spec.tensors.push_back(*std::move(tensor));
-  } else {
-    result.status = tensor.status();
-  }
+  TensorTransfer tensor;
+  result.status = ReadTensor(object, &tensor, &case_notes);
+  if (result.status.ok()) result.spec.tensors.push_back(std::move(tensor));
   for (const std::string& note : case_notes) {
     notes->push_back(absl::StrCat("case ", Quoted(result.id), ": ", note));
   }
   return result;
 }
 
-absl::StatusOr<Workload> Read(absl::string_view text) {
+absl::StatusOr<Workload> ReadCases(absl::string_view text) {
   const auto root = ParseJson(text);
   if (!root.ok()) return root.status();
   if (!root->is_object()) {
@@ -210,7 +182,7 @@ absl::StatusOr<Workload> Read(absl::string_view text) {
 }  // namespace
 
 absl::StatusOr<Workload> ParseCaseFile(absl::string_view text) {
-  absl::StatusOr<Workload> workload = Read(text);
+  absl::StatusOr<Workload> workload = ReadCases(text);
   if (!workload.ok()) return Readable(workload.status());
   for (Case& entry : workload->cases) entry.status = Readable(entry.status);
   for (std::string& note : workload->notes) note = Readable(note);

@@ -13,9 +13,29 @@
 namespace sluice::bench {
 namespace {
 
+struct Kind {
+  const char* name;
+  Placement src;
+  Placement dst;
+  bool from_root = false;  // all others: from all ranks, to all ranks
+  bool to_root = false;
+};
+
 // In the order of Collective.
-constexpr std::array<const char*, 7> kNames = {
-    "all-gather", "reduce-scatter", "all-reduce", "all-to-all", "broadcast", "scatter", "gather"};
+std::array<Kind, 7> KindsOver(int ranks) {
+  const Placement whole = Placement::Replicate();
+  const Placement part = Placement::Shard(0);
+  const Placement sum = Placement::Partial(ReduceOp::kSum);
+  // Each rank's part is cut into one piece for each rank.
+  const Placement pieces = Placement::StridedShard(0, ranks);
+  return {{{"all-gather", part, whole},
+           {"reduce-scatter", sum, part},
+           {"all-reduce", sum, whole},
+           {"all-to-all", part, pieces},
+           {"broadcast", whole, whole, true},
+           {"scatter", whole, part, true},
+           {"gather", part, whole, false, true}}};
+}
 
 absl::StatusOr<Layout> Over(int ranks, const Placement& placement) {
   std::vector<int> list(static_cast<size_t>(ranks));
@@ -31,13 +51,18 @@ bool Equal(const Layout& a, const Layout& b) {
 
 }  // namespace
 
-std::vector<std::string> CollectiveNames() { return {kNames.begin(), kNames.end()}; }
+std::vector<std::string> CollectiveNames() {
+  std::vector<std::string> names;
+  for (const Kind& kind : KindsOver(1)) names.emplace_back(kind.name);
+  return names;
+}
 
 absl::StatusOr<Collective> ParseCollective(absl::string_view name) {
-  const auto* const found = std::find(kNames.begin(), kNames.end(), name);
-  if (found != kNames.end()) return static_cast<Collective>(found - kNames.begin());
+  const std::vector<std::string> names = CollectiveNames();
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found != names.end()) return static_cast<Collective>(found - names.begin());
   return absl::InvalidArgumentError(
-      absl::StrCat("there is no \"", name, "\"; there are: ", absl::StrJoin(kNames, ", ")));
+      absl::StrCat("there is no \"", name, "\"; there are: ", absl::StrJoin(names, ", ")));
 }
 
 absl::StatusOr<CollectiveLayouts> LayoutsOf(Collective collective, int ranks) {
@@ -45,49 +70,17 @@ absl::StatusOr<CollectiveLayouts> LayoutsOf(Collective collective, int ranks) {
     return absl::InvalidArgumentError(
         absl::StrCat("a collective is over 1 to ", kMaxListedRanks, " ranks, not ", ranks));
   }
-  const Placement whole = Placement::Replicate();
-  const Placement part = Placement::Shard(0);
-  Placement src = part;
-  Placement dst = whole;
-  int src_ranks = ranks;
-  int dst_ranks = ranks;
-  switch (collective) {
-    case Collective::kAllGather:
-      break;
-    case Collective::kReduceScatter:
-      src = Placement::Partial(ReduceOp::kSum);
-      dst = part;
-      break;
-    case Collective::kAllReduce:
-      src = Placement::Partial(ReduceOp::kSum);
-      break;
-    case Collective::kAllToAll:
-      // Each rank's part is cut into one piece for each rank.
-      dst = Placement::StridedShard(0, ranks);
-      break;
-    case Collective::kBroadcast:
-      src = whole;
-      src_ranks = 1;
-      break;
-    case Collective::kScatter:
-      src = whole;
-      dst = part;
-      src_ranks = 1;
-      break;
-    case Collective::kGather:
-      dst_ranks = 1;
-      break;
-  }
-  absl::StatusOr<Layout> from = Over(src_ranks, src);
+  const Kind kind = KindsOver(ranks)[static_cast<size_t>(collective)];
+  absl::StatusOr<Layout> from = Over(kind.from_root ? 1 : ranks, kind.src);
   if (!from.ok()) return from.status();
-  absl::StatusOr<Layout> to = Over(dst_ranks, dst);
+  absl::StatusOr<Layout> to = Over(kind.to_root ? 1 : ranks, kind.dst);
   if (!to.ok()) return to.status();
   return CollectiveLayouts{*std::move(from), *std::move(to)};
 }
 
 std::optional<Collective> CollectiveOf(const Layout& src, const Layout& dst) {
   const auto ranks = static_cast<int>(std::max(src.mesh.ranks().size(), dst.mesh.ranks().size()));
-  for (size_t i = 0; i < kNames.size(); ++i) {
+  for (size_t i = 0; i < KindsOver(1).size(); ++i) {
     const auto collective = static_cast<Collective>(i);
     const auto layouts = LayoutsOf(collective, ranks);
     if (layouts.ok() && Equal(layouts->src, src) && Equal(layouts->dst, dst)) return collective;

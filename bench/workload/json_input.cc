@@ -65,25 +65,38 @@ std::string Excerpt(const std::string& text) {
   return absl::StrCat(text.substr(0, bytes), "...");
 }
 
-absl::Status WrongType(const char* key, absl::string_view expected, const Json& found) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("key \"", key, "\" must be ", expected, ", not ", Excerpt(found.dump())));
-}
-
-absl::StatusOr<const Json*> Find(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end()) {
-    return absl::InvalidArgumentError(absl::StrCat("key \"", key, "\" is missing"));
-  }
-  return &*found;
-}
-
 bool IsInteger(const Json& value) {
   if (value.is_number_unsigned()) {
     return value.get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
   }
   return value.is_number_integer();
 }
+
+template <typename IsRight>
+bool IsListOf(const Json& value, IsRight is_right) {
+  return value.is_array() && std::all_of(value.begin(), value.end(), is_right);
+}
+
+// The member `key`, which must be `expected`.
+template <typename IsRight>
+absl::StatusOr<const Json*> Find(const Json& object, const char* key, absl::string_view expected,
+                                 IsRight is_right) {
+  const auto found = object.find(key);
+  if (found == object.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("key \"", key, "\" is missing"));
+  }
+  if (is_right(*found)) return &*found;
+  return absl::InvalidArgumentError(
+      absl::StrCat("key \"", key, "\" must be ", expected, ", not ", Excerpt(found->dump())));
+}
+
+template <typename T>
+absl::Status Take(const absl::StatusOr<const Json*>& found, T* value) {
+  if (found.ok()) (*found)->get_to(*value);
+  return found.status();
+}
+
+bool IsString(const Json& value) { return value.is_string(); }
 
 }  // namespace
 
@@ -126,46 +139,37 @@ absl::StatusOr<Json> ParseJson(absl::string_view text) {
   }
 }
 
-absl::StatusOr<int64_t> GetInteger(const Json& object, const char* key) {
-  const auto value = Find(object, key);
-  if (!value.ok()) return value.status();
-  if (!IsInteger(**value)) return WrongType(key, "a 64-bit integer", **value);
-  return (*value)->get<int64_t>();
+absl::Status Read(const Json& object, const char* key, int64_t* value) {
+  return Take(Find(object, key, "a 64-bit integer", IsInteger), value);
 }
 
-absl::StatusOr<std::string> GetString(const Json& object, const char* key) {
-  const auto value = Find(object, key);
-  if (!value.ok()) return value.status();
-  if (!(*value)->is_string()) return WrongType(key, "a string", **value);
-  return (*value)->get<std::string>();
+absl::Status Read(const Json& object, const char* key, std::string* value) {
+  return Take(Find(object, key, "a string", IsString), value);
 }
 
-absl::StatusOr<std::vector<int64_t>> GetIntegers(const Json& object, const char* key) {
-  const auto value = Find(object, key);
-  if (!value.ok()) return value.status();
-  const Json& list = **value;
-  if (!list.is_array() || !std::all_of(list.begin(), list.end(), IsInteger)) {
-    return WrongType(key, "a list of 64-bit integers", list);
-  }
-  return list.get<std::vector<int64_t>>();
+absl::Status Read(const Json& object, const char* key, std::vector<int64_t>* value) {
+  const auto is_right = [](const Json& list) { return IsListOf(list, IsInteger); };
+  return Take(Find(object, key, "a list of 64-bit integers", is_right), value);
 }
 
-absl::StatusOr<std::vector<std::string>> GetStrings(const Json& object, const char* key) {
-  const auto value = Find(object, key);
-  if (!value.ok()) return value.status();
-  const Json& list = **value;
-  const auto is_string = [](const Json& item) { return item.is_string(); };
-  if (!list.is_array() || !std::all_of(list.begin(), list.end(), is_string)) {
-    return WrongType(key, "a list of strings", list);
-  }
-  return list.get<std::vector<std::string>>();
+absl::Status Read(const Json& object, const char* key, std::vector<std::string>* value) {
+  const auto is_right = [](const Json& list) { return IsListOf(list, IsString); };
+  return Take(Find(object, key, "a list of strings", is_right), value);
 }
 
-absl::StatusOr<const Json*> GetObject(const Json& object, const char* key) {
-  const auto value = Find(object, key);
-  if (!value.ok()) return value.status();
-  if (!(*value)->is_object()) return WrongType(key, "an object", **value);
-  return *value;
+absl::Status Read(const Json& object, const char* key, const Json** value) {
+  const auto is_right = [](const Json& found) { return found.is_object(); };
+  const auto found = Find(object, key, "an object", is_right);
+  if (found.ok()) *value = *found;
+  return found.status();
+}
+
+absl::Status Read(const Json& object, const char* key, DType* value) {
+  std::string name;
+  if (absl::Status status = Read(object, key, &name); !status.ok()) return status;
+  const auto dtype = ParseDType(name);
+  if (dtype.ok()) *value = *dtype;
+  return Prefixed(absl::StrCat("key \"", key, "\""), dtype.status());
 }
 
 void NoteUnknownKeys(const Json& object, std::initializer_list<absl::string_view> known,

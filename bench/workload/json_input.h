@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "sluice/tensor.h"
 
 namespace sluice::bench {
 
@@ -26,13 +27,14 @@ absl::StatusOr<std::string> ReadFile(const std::string& path);
 // than 64 lists and objects are in each other.
 absl::StatusOr<Json> ParseJson(absl::string_view text);
 
-// The member `key` of `object`, if it has the type that is asked for; otherwise InvalidArgument
-// that names the key. An integer is one without a fraction that fits 64 bits.
-absl::StatusOr<int64_t> GetInteger(const Json& object, const char* key);
-absl::StatusOr<std::string> GetString(const Json& object, const char* key);
-absl::StatusOr<std::vector<int64_t>> GetIntegers(const Json& object, const char* key);
-absl::StatusOr<std::vector<std::string>> GetStrings(const Json& object, const char* key);
-absl::StatusOr<const Json*> GetObject(const Json& object, const char* key);
+// Read the member `key` of `object`, if it has the type of `value`; otherwise InvalidArgument names
+// the key. An integer is one without a fraction that fits 64 bits. A `const Json*` is an object.
+absl::Status Read(const Json& object, const char* key, int64_t* value);
+absl::Status Read(const Json& object, const char* key, std::string* value);
+absl::Status Read(const Json& object, const char* key, std::vector<int64_t>* value);
+absl::Status Read(const Json& object, const char* key, std::vector<std::string>* value);
+absl::Status Read(const Json& object, const char* key, const Json** value);
+absl::Status Read(const Json& object, const char* key, DType* value);
 
 // Adds one note for each key of `object` that is not among `known`.
 void NoteUnknownKeys(const Json& object, std::initializer_list<absl::string_view> known,

@@ -42,17 +42,11 @@ absl::StatusOr<ModelTensor> ReadTensor(const std::string& name, const Json& obje
   NoteUnknownKeys(object, {"shape", "dtype", "data_offsets"}, name, notes);
   ModelTensor tensor;
   tensor.name = name;
-  auto shape = GetIntegers(object, "shape");
-  if (!shape.ok()) return shape.status();
-  tensor.shape = *std::move(shape);
+  if (absl::Status status = Read(object, "shape", &tensor.shape); !status.ok()) return status;
   if (std::any_of(tensor.shape.begin(), tensor.shape.end(), [](int64_t n) { return n < 0; })) {
     return absl::InvalidArgumentError("key \"shape\" has a negative size");
   }
-  const auto dtype_name = GetString(object, "dtype");
-  if (!dtype_name.ok()) return dtype_name.status();
-  const auto dtype = ParseDType(*dtype_name);
-  if (!dtype.ok()) return Prefixed("key \"dtype\"", dtype.status());
-  tensor.dtype = *dtype;
+  if (absl::Status status = Read(object, "dtype", &tensor.dtype); !status.ok()) return status;
   if (const auto layer = FindNumber(name, "layers.")) {
     if (layer->number >= kMostLayers) {
       return absl::InvalidArgumentError(absl::StrCat("there are no ", kMostLayers, " layers"));
@@ -113,7 +107,7 @@ void Scale(int64_t divisor, std::vector<int64_t>* shape) {
   for (int64_t& size : *shape) size = size / divisor + (size % divisor != 0 ? 1 : 0);
 }
 
-absl::StatusOr<Model> Read(absl::string_view text, const ModelCut& cut) {
+absl::StatusOr<Model> ReadModel(absl::string_view text, const ModelCut& cut) {
   if (cut.layers < 0 || cut.scale < 1) {
     return absl::InvalidArgumentError("--layers must not be negative, --scale must be at least 1");
   }
@@ -145,7 +139,7 @@ absl::StatusOr<Model> Read(absl::string_view text, const ModelCut& cut) {
 }  // namespace
 
 absl::StatusOr<Model> ParseModelFile(absl::string_view text, const ModelCut& cut) {
-  absl::StatusOr<Model> model = Read(text, cut);
+  absl::StatusOr<Model> model = ReadModel(text, cut);
   if (!model.ok()) return Readable(model.status());
   for (std::string& note : model->notes) note = Readable(note);
   return model;

@@ -23,25 +23,12 @@ int64_t TakeSuffix(absl::string_view* text) {
     text->remove_suffix(1);
   }
   if (text->empty()) return 1;
-  int shift = 0;
-  switch (absl::ascii_tolower(static_cast<unsigned char>(text->back()))) {
-    case 'k':
-      shift = 10;
-      break;
-    case 'm':
-      shift = 20;
-      break;
-    case 'g':
-      shift = 30;
-      break;
-    case 't':
-      shift = 40;
-      break;
-    default:
-      return 1;
-  }
+  constexpr absl::string_view kPrefixes = "kmgt";
+  const size_t power =
+      kPrefixes.find(absl::ascii_tolower(static_cast<unsigned char>(text->back())));
+  if (power == absl::string_view::npos) return 1;
   text->remove_suffix(1);
-  return int64_t{1} << shift;
+  return int64_t{1024} << (10 * power);
 }
 
 absl::Status AppendRanks(absl::string_view part, std::vector<int>* ranks) {

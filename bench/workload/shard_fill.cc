@@ -43,16 +43,10 @@ uint32_t ModulusOf(ElementType type) {
   }
 }
 
-template <typename Unit>
-void Put(Unit unit, std::byte* out) {
-  std::memcpy(out, &unit, sizeof(unit));
-}
-
 void PutNumber(ElementType type, uint32_t number, std::byte* out) {
-  if (type == ElementType::kI16) return Put(static_cast<int16_t>(number), out);
   WithCodec(*DTypeOf(type), [&](auto codec) {
-    using Wide = typename decltype(codec)::Wide;
-    Put(codec.Store(static_cast<Wide>(number)), out);
+    const auto unit = codec.Store(static_cast<typename decltype(codec)::Wide>(number));
+    std::memcpy(out, &unit, sizeof(unit));
   });
 }
 

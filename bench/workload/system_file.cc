@@ -1,6 +1,8 @@
 // From a system file's JSON to degrees of parallelism.
 #include "workload/system_file.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "workload/json_input.h"
 #include "workload/numbers.h"
@@ -8,16 +10,11 @@
 namespace sluice::bench {
 namespace {
 
-absl::Status ReadSize(const Json& side, const char* key, bool required, int64_t* size) {
-  if (!required && !side.contains(key)) return absl::OkStatus();
-  const auto value = GetInteger(side, key);
-  if (!value.ok()) return value.status();
-  if (*value < 1 || *value > kMaxListedRanks) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("key \"", key, "\" must be 1 to ", kMaxListedRanks, ", not ", *value));
-  }
-  *size = *value;
-  return absl::OkStatus();
+absl::Status ReadSize(const Json& side, const char* key, int64_t* size) {
+  if (absl::Status status = Read(side, key, size); !status.ok()) return status;
+  if (*size >= 1 && *size <= kMaxListedRanks) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("key \"", key, "\" must be 1 to ", kMaxListedRanks, ", not ", *size));
 }
 
 absl::Status CheckDivides(const Parallelism& side) {
@@ -40,23 +37,25 @@ absl::Status CheckDivides(const Parallelism& side) {
 
 absl::Status ReadSide(const Json& root, const char* key, Parallelism* side,
                       std::vector<std::string>* notes) {
-  const auto object = GetObject(root, key);
-  if (!object.ok()) return object.status();
-  NoteUnknownKeys(**object,
+  const Json* object = nullptr;
+  if (absl::Status status = Read(root, key, &object); !status.ok()) return status;
+  const std::pair<const char*, int64_t*> sizes[] = {
+      {"num_gpus", &side->num_gpus}, {"tp_size", &side->tp_size}, {"cp_size", &side->cp_size},
+      {"ep_size", &side->ep_size},   {"pp_size", &side->pp_size}, {"fsdp_size", &side->fsdp_size},
+      {"dp_size", &side->dp_size}};
+  NoteUnknownKeys(*object,
                   {"num_gpus", "tp_size", "cp_size", "ep_size", "pp_size", "fsdp_size", "dp_size"},
                   key, notes);
-  absl::Status status = ReadSize(**object, "num_gpus", true, &side->num_gpus);
-  status.Update(ReadSize(**object, "tp_size", false, &side->tp_size));
-  status.Update(ReadSize(**object, "cp_size", false, &side->cp_size));
-  status.Update(ReadSize(**object, "ep_size", false, &side->ep_size));
-  status.Update(ReadSize(**object, "pp_size", false, &side->pp_size));
-  status.Update(ReadSize(**object, "fsdp_size", false, &side->fsdp_size));
-  status.Update(ReadSize(**object, "dp_size", false, &side->dp_size));
+  absl::Status status;
+  for (const auto& [name, size] : sizes) {
+    const bool required = size == &side->num_gpus;
+    if (required || object->contains(name)) status.Update(ReadSize(*object, name, size));
+  }
   if (status.ok()) status = CheckDivides(*side);
   return Prefixed(absl::StrCat("\"", key, "\""), status);
 }
 
-absl::StatusOr<System> Read(absl::string_view text) {
+absl::StatusOr<System> ReadSystem(absl::string_view text) {
   const auto root = ParseJson(text);
   if (!root.ok()) return root.status();
   if (!root->is_object()) return absl::InvalidArgumentError("a system file must be an object");
@@ -71,7 +70,7 @@ absl::StatusOr<System> Read(absl::string_view text) {
 }  // namespace
 
 absl::StatusOr<System> ParseSystemFile(absl::string_view text) {
-  absl::StatusOr<System> system = Read(text);
+  absl::StatusOr<System> system = ReadSystem(text);
   if (!system.ok()) return Readable(system.status());
   for (std::string& note : system->notes) note = Readable(note);
   return system;

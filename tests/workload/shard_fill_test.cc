@@ -36,11 +36,6 @@ uint64_t Expected(const Case& one, uint64_t seed, uint64_t item, uint64_t e) {
 
 // The element at `at`, as a number.
 double Read(ElementType type, const std::byte* at) {
-  if (type == ElementType::kI16) {
-    int16_t number;
-    std::memcpy(&number, at, sizeof(number));
-    return number;
-  }
   return WithCodec(*DTypeOf(type), [&](auto codec) {
     typename decltype(codec)::Unit unit;
     std::memcpy(&unit, at, sizeof(unit));
