@@ -23,10 +23,8 @@ bool AnyGiven(std::initializer_list<const std::string*> texts) {
 }
 
 bool HasLayoutFlags(const InlineFlags& f) {
-  return f.disjoint || f.ranks != 0 ||
-         AnyGiven({&f.collective, &f.src, &f.src_mesh, &f.src_ranks, &f.src_placements, &f.dst,
-                   &f.dst_mesh, &f.dst_ranks, &f.dst_placements, &f.begin_bytes, &f.end_bytes,
-                   &f.factor, &f.step});
+  return f.disjoint || f.ranks != 0 || f.has_sides() ||
+         AnyGiven({&f.collective, &f.begin_bytes, &f.end_bytes, &f.factor, &f.step});
 }
 
 bool HasShapeFlags(const InlineFlags& f) { return AnyGiven({&f.shape, &f.dtype}); }

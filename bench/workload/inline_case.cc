@@ -21,59 +21,45 @@ namespace {
 // More rows than anybody reads: a factor of 1.000001 is a slip.
 constexpr size_t kMaxSweep = 1000;
 
-absl::Status RequireFlag(const std::string& value, const char* flag) {
+absl::Status RequireFlag(const std::string& value, absl::string_view flag) {
   if (!value.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(flag, " is missing"));
 }
 
-struct SideFlags {
-  const char* flag;
-  const std::string& text;
-  const char* mesh_flag;
-  const std::string& mesh;
-  const char* ranks_flag;
-  const std::string& ranks;
-  const char* placements_flag;
-  const std::string& placements;
-};
-
-// `first_rank`: of a text that names no ranks.
-absl::StatusOr<Layout> ReadSide(const SideFlags& flags, int first_rank) {
-  const bool by_parts = !flags.mesh.empty() || !flags.ranks.empty() || !flags.placements.empty();
-  if (!flags.text.empty()) {
-    if (by_parts) {
-      return absl::InvalidArgumentError(absl::StrCat(flags.flag, " takes the place of ",
-                                                     flags.mesh_flag, ", ", flags.ranks_flag,
-                                                     " and ", flags.placements_flag));
-    }
-    auto layout = ParseLayoutText(flags.text, first_rank);
-    return layout.ok() ? layout : Prefixed(flags.flag, layout.status());
+// `flag`: "--src" or "--dst". `first_rank`: of a text that names no ranks.
+absl::StatusOr<Layout> ReadSide(const std::string& flag, const std::string& text,
+                                const SideParts& parts, int first_rank) {
+  const std::string mesh_flag = flag + "-mesh";
+  const std::string ranks_flag = flag + "-ranks";
+  const std::string placements_flag = flag + "-placements";
+  if (!text.empty() && parts.any()) {
+    return absl::InvalidArgumentError(absl::StrCat(flag, " takes the place of ", mesh_flag, ", ",
+                                                   ranks_flag, " and ", placements_flag));
   }
-  if (!by_parts) return absl::InvalidArgumentError(absl::StrCat(flags.flag, " is missing"));
-  absl::Status status = RequireFlag(flags.mesh, flags.mesh_flag);
-  status.Update(RequireFlag(flags.ranks, flags.ranks_flag));
-  status.Update(RequireFlag(flags.placements, flags.placements_flag));
+  if (!text.empty()) {
+    auto layout = ParseLayoutText(text, first_rank);
+    return layout.ok() ? layout : Prefixed(flag, layout.status());
+  }
+  if (!parts.any()) return RequireFlag("", flag);
+  absl::Status status = RequireFlag(parts.mesh, mesh_flag);
+  status.Update(RequireFlag(parts.ranks, ranks_flag));
+  status.Update(RequireFlag(parts.placements, placements_flag));
   if (!status.ok()) return status;
-  auto sizes = ParseIntegers(flags.mesh);
-  if (!sizes.ok()) return Prefixed(flags.mesh_flag, sizes.status());
-  auto ranks = ParseRanks(flags.ranks);
-  if (!ranks.ok()) return Prefixed(flags.ranks_flag, ranks.status());
-  auto placements = ParsePlacements(flags.placements);
-  if (!placements.ok()) return Prefixed(flags.placements_flag, placements.status());
+  auto sizes = ParseIntegers(parts.mesh);
+  if (!sizes.ok()) return Prefixed(mesh_flag, sizes.status());
+  auto ranks = ParseRanks(parts.ranks);
+  if (!ranks.ok()) return Prefixed(ranks_flag, ranks.status());
+  auto placements = ParsePlacements(parts.placements);
+  if (!placements.ok()) return Prefixed(placements_flag, placements.status());
   auto mesh = Mesh::Create(*std::move(sizes), *std::move(ranks));
-  if (!mesh.ok()) {
-    return Prefixed(absl::StrCat(flags.mesh_flag, " and ", flags.ranks_flag), mesh.status());
-  }
+  if (!mesh.ok()) return Prefixed(absl::StrCat(mesh_flag, " and ", ranks_flag), mesh.status());
   return Layout{*std::move(mesh), *std::move(placements)};
 }
 
 absl::StatusOr<CollectiveLayouts> ReadCollective(const InlineFlags& flags) {
   const auto collective = ParseCollective(flags.collective);
   if (!collective.ok()) return Prefixed("--collective", collective.status());
-  for (const std::string* given :
-       {&flags.src, &flags.src_mesh, &flags.src_ranks, &flags.src_placements, &flags.dst,
-        &flags.dst_mesh, &flags.dst_ranks, &flags.dst_placements}) {
-    if (given->empty()) continue;
+  if (flags.has_sides()) {
     return absl::InvalidArgumentError("--collective takes the place of the --src and --dst flags");
   }
   if (flags.ranks == 0) return absl::InvalidArgumentError("--collective needs --ranks");
@@ -114,16 +100,13 @@ absl::StatusOr<TensorTransfer> ReadTensor(const InlineFlags& flags) {
     tensor.dst = std::move(collective->dst);
     return tensor;
   }
-  auto src = ReadSide({"--src", flags.src, "--src-mesh", flags.src_mesh, "--src-ranks",
-                       flags.src_ranks, "--src-placements", flags.src_placements},
-                      0);
+  auto src = ReadSide("--src", flags.src, flags.src_parts, 0);
   if (!src.ok()) return src.status();
   if (flags.disjoint && (flags.dst.empty() || NamesRanks(flags.dst))) {
     return absl::InvalidArgumentError("--disjoint is of a --dst that names no ranks");
   }
-  auto dst = ReadSide({"--dst", flags.dst, "--dst-mesh", flags.dst_mesh, "--dst-ranks",
-                       flags.dst_ranks, "--dst-placements", flags.dst_placements},
-                      flags.disjoint ? src->mesh.max_rank() + 1 : 0);
+  const int first_rank = flags.disjoint ? src->mesh.max_rank() + 1 : 0;
+  auto dst = ReadSide("--dst", flags.dst, flags.dst_parts, first_rank);
   if (!dst.ok()) return dst.status();
   tensor.src = *std::move(src);
   tensor.dst = *std::move(dst);

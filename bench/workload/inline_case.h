@@ -9,18 +9,23 @@
 
 namespace sluice::bench {
 
+// A side in three flags.
+struct SideParts {
+  std::string mesh;
+  std::string ranks;
+  std::string placements;
+
+  bool any() const { return !mesh.empty() || !ranks.empty() || !placements.empty(); }
+};
+
 // The flags as they were given; empty where they were not.
 struct InlineFlags {
   std::string shape;
   std::string dtype;
-  std::string src;  // MESH@RANKS:PLACEMENTS, in place of the next three
-  std::string src_mesh;
-  std::string src_ranks;
-  std::string src_placements;
+  std::string src;  // MESH@RANKS:PLACEMENTS, in place of the next
+  SideParts src_parts;
   std::string dst;  // likewise
-  std::string dst_mesh;
-  std::string dst_ranks;
-  std::string dst_placements;
+  SideParts dst_parts;
   std::string collective;   // in place of both layouts, with the next
   int ranks = 0;            // of the collective
   bool disjoint = false;    // ranks of a `dst` that names none begin after those of the source
@@ -29,6 +34,10 @@ struct InlineFlags {
   std::string factor;       // -f; 2 where this and the next are empty
   std::string step;         // -i, in place of -f
   int tensors = 1;          // of the same shape and layouts
+
+  bool has_sides() const {
+    return !src.empty() || src_parts.any() || !dst.empty() || dst_parts.any();
+  }
 };
 
 // One case named "inline", or as the collective. With -b one case per size: b, b*f, b*f*f, .. up to

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -183,12 +184,8 @@ InlineFlags Flags() {
   InlineFlags flags;
   flags.shape = "4096,4096";
   flags.dtype = "f32";
-  flags.src_mesh = "2,2";
-  flags.src_ranks = "0-3";
-  flags.src_placements = "R,S(0)";
-  flags.dst_mesh = "4";
-  flags.dst_ranks = "4-7";
-  flags.dst_placements = "S(1)";
+  flags.src_parts = {.mesh = "2,2", .ranks = "0-3", .placements = "R,S(0)"};
+  flags.dst_parts = {.mesh = "4", .ranks = "4-7", .placements = "S(1)"};
   return flags;
 }
 
@@ -238,30 +235,31 @@ TEST(InlineCase, ASizeSmallerThanARowKeepsOne) {
 }
 
 TEST(InlineCase, ErrorsNameTheFlag) {
+  InlineFlags flags = Flags();
   const struct {
-    std::string InlineFlags::*flag;
+    std::string* flag;
     const char* value;
     const char* named;
   } kWrong[] = {
-      {&InlineFlags::shape, "", "--shape"},
-      {&InlineFlags::shape, "4096x4096", "--shape"},
-      {&InlineFlags::dtype, "float", "--dtype"},
-      {&InlineFlags::src_mesh, "2,3", "--src-mesh"},
-      {&InlineFlags::src, "2:R", "--src takes the place"},
-      {&InlineFlags::src_ranks, "", "--src-ranks"},
-      {&InlineFlags::src_ranks, "0-2,2", "--src-ranks"},
-      {&InlineFlags::dst_ranks, "7-4", "--dst-ranks"},
-      {&InlineFlags::dst_placements, "S(", "--dst-placements"},
-      {&InlineFlags::end_bytes, "1M", "-b"},
-      {&InlineFlags::factor, "2", "-b"},
-      {&InlineFlags::step, "1M", "-b"},
-      {&InlineFlags::begin_bytes, "0", "-b"},
-      {&InlineFlags::begin_bytes, "huge", "-b"},
+      {&flags.shape, "", "--shape"},
+      {&flags.shape, "4096x4096", "--shape"},
+      {&flags.dtype, "float", "--dtype"},
+      {&flags.src_parts.mesh, "2,3", "--src-mesh"},
+      {&flags.src, "2:R", "--src takes the place"},
+      {&flags.src_parts.ranks, "", "--src-ranks"},
+      {&flags.src_parts.ranks, "0-2,2", "--src-ranks"},
+      {&flags.dst_parts.ranks, "7-4", "--dst-ranks"},
+      {&flags.dst_parts.placements, "S(", "--dst-placements"},
+      {&flags.end_bytes, "1M", "-b"},
+      {&flags.factor, "2", "-b"},
+      {&flags.step, "1M", "-b"},
+      {&flags.begin_bytes, "0", "-b"},
+      {&flags.begin_bytes, "huge", "-b"},
   };
   for (const auto& wrong : kWrong) {
-    InlineFlags flags = Flags();
-    flags.*wrong.flag = wrong.value;
+    const std::string before = std::exchange(*wrong.flag, wrong.value);
     EXPECT_THAT(MakeInlineCases(flags).status().message(), HasSubstr(wrong.named)) << wrong.value;
+    *wrong.flag = before;
   }
   InlineFlags endless = Flags();
   endless.begin_bytes = "1M";
@@ -304,9 +302,7 @@ TEST(InlineCase, ADisjointTargetBeginsAfterTheSource) {
 TEST(InlineCase, EachSideIsGivenOnceInOneOfTwoWays) {
   InlineFlags flags = Compact("2:S(0)", "");
   EXPECT_EQ(MakeInlineCases(flags).status().message(), "--dst is missing");
-  flags.dst_mesh = "2";
-  flags.dst_ranks = "2-3";
-  flags.dst_placements = "R";
+  flags.dst_parts = {.mesh = "2", .ranks = "2-3", .placements = "R"};
   EXPECT_THAT(TargetRanks(flags), ElementsAre(2, 3));
   flags.dst = "2:R";
   EXPECT_THAT(MakeInlineCases(flags).status().message(),
@@ -315,7 +311,7 @@ TEST(InlineCase, EachSideIsGivenOnceInOneOfTwoWays) {
 
 TEST(InlineCase, LayoutsThatDoNotFitAreErrorsOfTheCase) {
   InlineFlags flags = Flags();
-  flags.dst_placements = "S(2)";
+  flags.dst_parts.placements = "S(2)";
   const auto workload = MakeInlineCases(flags).value();
   EXPECT_FALSE(workload.cases[0].status.ok());
 }
