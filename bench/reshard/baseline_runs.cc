@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "plan/box_cells.h"
 #include "workload/layout_ranks.h"
-#include "workload/source_groups.h"
+#include "workload/reduce.h"
 
 namespace sluice::bench {
 namespace {

@@ -17,9 +17,9 @@
 #include "sluice/session.h"
 #include "sluice/tensor.h"
 #include "sluice/transfer.h"
-#include "workload/fingerprint.h"
+#include "workload/fill.h"
 #include "workload/local_part.h"
-#include "workload/values.h"
+#include "workload/local_tensor.h"
 
 namespace sluice::bench {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sluice/session.h"
-#include "workload/fingerprint.h"
+#include "workload/local_tensor.h"
 
 namespace sluice::bench {
 

@@ -10,7 +10,7 @@
 #include "memory/memory_watch.h"
 #include "reshard/case_memory.h"
 #include "sluice/session.h"
-#include "workload/fingerprint.h"
+#include "workload/local_tensor.h"
 
 namespace sluice::bench {
 

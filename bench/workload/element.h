@@ -65,6 +65,13 @@ struct SmallFloat {
     return static_cast<Unit>(sign | small);
   }
 
+  // A whole number from 0 on that the format has: the bits of its f32, cut and with another
+  // exponent bias. A loop over these can be vectorised.
+  static Unit StoreWhole(int32_t value) {
+    const auto wide = std::bit_cast<uint32_t>(static_cast<float>(value));
+    return static_cast<Unit>(value == 0 ? 0 : (wide >> (23 - Mantissa)) - kRebias);
+  }
+
  private:
   static constexpr int kFormatBias = (1 << (Exponent - 1)) - 1;
   static constexpr uint32_t kMagnitude = (1u << (Exponent + Mantissa)) - 1;

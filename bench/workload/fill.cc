@@ -1,13 +1,13 @@
-// Two hashes, and encoding values in each element type.
+// Two hashes, and values of them in each element type.
 #include "workload/fill.h"
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstdlib>
-#include <cstring>
+#include <type_traits>
 
 #include "tensor/check.h"
+#include "workload/element.h"
 
 namespace sluice::bench {
 namespace {
@@ -50,61 +50,39 @@ void WriteMixed(uint64_t salt, uint32_t first, int64_t count, uint32_t* hashes) 
   }
 }
 
-// A small whole number as a binary float of `Bits` with `Mantissa` stored bits: the bits of its
-// f32, cut and with another exponent bias. Exact while the number fits the mantissa.
-template <typename Bits, int Mantissa, int Bias>
-struct SmallFloat {
-  using Unit = Bits;
-  static Unit Encode(uint32_t value) {
-    const auto wide = std::bit_cast<uint32_t>(static_cast<float>(static_cast<int32_t>(value)));
-    constexpr uint32_t kRebias = uint32_t{127 - Bias} << Mantissa;
-    const uint32_t bits = (wide >> (23 - Mantissa)) - kRebias;
-    return static_cast<Unit>(value == 0 ? 0 : bits);
-  }
-};
-
-template <typename Number>
-struct Plain {
-  using Unit = Number;
-  static Unit Encode(uint32_t value) { return static_cast<Unit>(static_cast<int32_t>(value)); }
-};
-
-// A number of 64 bits, and its complement: see PairNumber of element.h.
-struct Pair {
-  struct Unit {
-    uint64_t number;
-    uint64_t complement;
-  };
-  static Unit Encode(uint32_t value) { return {value, ~uint64_t{value}}; }
-};
-
 // A loop that the compiler can vectorise: the modulus is a constant and nothing is carried over.
-template <typename Encoder, uint32_t Modulus>
+template <typename Codec, uint32_t Modulus>
 void EncodeRun(const uint32_t* hashes, int64_t count, std::byte* dst) {
-  using Unit = typename Encoder::Unit;
-  auto* out = reinterpret_cast<Unit*>(dst);
-  for (int64_t i = 0; i < count; ++i) out[i] = Encoder::Encode(hashes[i] % Modulus);
+  auto* out = reinterpret_cast<typename Codec::Unit*>(dst);
+  for (int64_t i = 0; i < count; ++i) {
+    const auto value = static_cast<int32_t>(hashes[i] % Modulus);
+    if constexpr (std::is_same_v<typename Codec::Wide, float> && sizeof(*out) < sizeof(float)) {
+      out[i] = Codec::StoreWhole(value);
+    } else {
+      out[i] = Codec::Store(value);
+    }
+  }
 }
 
 using EncodeFunction = void (*)(const uint32_t*, int64_t, std::byte*);
 
-template <typename Encoder>
+template <typename Codec>
 EncodeFunction ChooseModulus(uint32_t modulus) {
   switch (modulus) {
     case 65521:
-      return &EncodeRun<Encoder, 65521>;
+      return &EncodeRun<Codec, 65521>;
     case 2039:
-      return &EncodeRun<Encoder, 2039>;
+      return &EncodeRun<Codec, 2039>;
     case 251:
-      return &EncodeRun<Encoder, 251>;
+      return &EncodeRun<Codec, 251>;
     case 127:
-      return &EncodeRun<Encoder, 127>;
+      return &EncodeRun<Codec, 127>;
     case 13:
-      return &EncodeRun<Encoder, 13>;
+      return &EncodeRun<Codec, 13>;
     case 7:
-      return &EncodeRun<Encoder, 7>;
+      return &EncodeRun<Codec, 7>;
     case 2:
-      return &EncodeRun<Encoder, 2>;
+      return &EncodeRun<Codec, 2>;
     default:
       return nullptr;
   }
@@ -211,48 +189,7 @@ void Filler::Write(int64_t g, int64_t count, std::byte* dst) const {
 }
 
 Filler::EncodeFunction Filler::Choose(DType dtype, uint32_t modulus) {
-  switch (dtype) {
-    case DType::kF64:
-      return ChooseModulus<Plain<double>>(modulus);
-    case DType::kF32:
-      return ChooseModulus<Plain<float>>(modulus);
-    case DType::kF16:
-      return ChooseModulus<SmallFloat<uint16_t, 10, 15>>(modulus);
-    case DType::kBF16:
-      return ChooseModulus<SmallFloat<uint16_t, 7, 127>>(modulus);
-    case DType::kF8E4M3:
-      return ChooseModulus<SmallFloat<uint8_t, 3, 7>>(modulus);
-    case DType::kF8E5M2:
-      return ChooseModulus<SmallFloat<uint8_t, 2, 15>>(modulus);
-    case DType::kI64:
-      return ChooseModulus<Plain<int64_t>>(modulus);
-    case DType::kI32:
-      return ChooseModulus<Plain<int32_t>>(modulus);
-    case DType::kI8:
-      return ChooseModulus<Plain<int8_t>>(modulus);
-    case DType::kU8:
-      return ChooseModulus<Plain<uint8_t>>(modulus);
-    case DType::kI16:
-      return ChooseModulus<Plain<int16_t>>(modulus);
-    case DType::kU16:
-      return ChooseModulus<Plain<uint16_t>>(modulus);
-    case DType::kU32:
-      return ChooseModulus<Plain<uint32_t>>(modulus);
-    case DType::kU64:
-      return ChooseModulus<Plain<uint64_t>>(modulus);
-    case DType::kBool:
-    case DType::kF8E8M0:
-    case DType::kF4E2M1x2:
-    case DType::kI4x2:
-    case DType::kF8E4M3Fnuz:
-    case DType::kF8E5M2Fnuz:
-      return ChooseModulus<Plain<uint8_t>>(modulus);
-    case DType::kC64:
-      return ChooseModulus<Plain<uint64_t>>(modulus);
-    case DType::kC128:
-      return ChooseModulus<Pair>(modulus);
-  }
-  return nullptr;
+  return WithCodec(dtype, [&](auto codec) { return ChooseModulus<decltype(codec)>(modulus); });
 }
 
 }  // namespace sluice::bench

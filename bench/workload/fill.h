@@ -12,7 +12,6 @@
 #include "absl/strings/string_view.h"
 #include "sluice/tensor.h"
 #include "sluice/transfer.h"
-#include "workload/values.h"
 
 namespace sluice::bench {
 
@@ -57,6 +56,22 @@ struct Fill {
 
 // The plain hash's value of global element `g`.
 uint32_t FillValue(int64_t g, int64_t seed, uint32_t modulus);
+
+// What the elements of one tensor on one rank must be.
+class Values {
+ public:
+  explicit Values(DType dtype) : dtype_(dtype) {}
+  virtual ~Values() = default;
+
+  // Writes the global elements g, g + 1, .. g + count - 1 to `dst`, which needs no alignment beyond
+  // the element's.
+  virtual void Write(int64_t g, int64_t count, std::byte* dst) const = 0;
+
+  DType dtype() const { return dtype_; }
+
+ private:
+  DType dtype_;
+};
 
 // The fill as elements of one dtype.
 class Filler final : public Values {

@@ -1,12 +1,15 @@
-// Filling, checking and damaging one rank's dense local tensor.
+// Filling, checking, damaging and adding up one rank's dense local tensor.
 #ifndef SLUICE_BENCH_WORKLOAD_LOCAL_TENSOR_H_
 #define SLUICE_BENCH_WORKLOAD_LOCAL_TENSOR_H_
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <vector>
 
+#include "sluice/tensor.h"
+#include "workload/fill.h"
 #include "workload/local_part.h"
-#include "workload/values.h"
 
 namespace sluice::bench {
 
@@ -30,6 +33,19 @@ struct ElementSpan {
 // Damages the highest byte of each element first, where no fill value survives it. Once all highest
 // bytes are used up, damages the next lower bytes, and so on. Never damages one byte twice.
 void FlipBytes(int64_t bytes, const ElementSpan& span, int64_t element_bytes, std::byte* data);
+
+// What a target rank says about the memory it ended up with, for others to compare.
+struct Fingerprint {
+  std::vector<int64_t> local_shape;
+  int64_t checksum = 0;           // sum of the values as integers
+  uint64_t ordered_checksum = 0;  // sum of (position + 1) * value, modulo 2^64
+  std::optional<int64_t> first;   // flat indices that the layout says are owned
+  std::optional<int64_t> last;
+};
+
+// Of the dense local tensor at `data`, which `part` describes. A value that is no integer counts as
+// the integer towards zero, one that is no number as 0.
+Fingerprint TakeFingerprint(const LocalPart& part, DType dtype, const std::byte* data);
 
 }  // namespace sluice::bench
 

@@ -9,8 +9,7 @@
 
 #include "sluice/transfer.h"
 #include "workload/fill.h"
-#include "workload/source_groups.h"
-#include "workload/values.h"
+#include "workload/reduce.h"
 
 namespace sluice::bench {
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "workload/reduce.h"
-#include "workload/source_groups.h"
 
 namespace sluice::bench {
 namespace {

@@ -1,5 +1,5 @@
 // Fingerprints of cases, collectives as cases, and chunks of blocks.
-#include "workload/fingerprint.h"
+#include "workload/local_tensor.h"
 
 #include <gmock/gmock.h>
 

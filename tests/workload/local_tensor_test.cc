@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "workload/fill.h"
-#include "workload/fingerprint.h"
 
 namespace sluice::bench {
 namespace {

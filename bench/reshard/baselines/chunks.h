@@ -8,7 +8,7 @@
 #include "absl/functional/function_ref.h"
 #include "reshard/baselines/block.h"
 #include "sluice/transfer.h"
-#include "workload/source_groups.h"
+#include "workload/reduce.h"
 
 namespace sluice::bench {
 

@@ -12,7 +12,7 @@
 #include "tensor/check.h"
 #include "tensor/round.h"
 #include "workload/local_part.h"
-#include "workload/source_groups.h"
+#include "workload/reduce.h"
 
 namespace sluice::bench {
 namespace {
