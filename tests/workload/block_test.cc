@@ -1,5 +1,5 @@
 // Blocks of an index space, and parts of local tensors.
-#include "reshard/baselines/block.h"
+#include "reshard/baselines/chunks.h"
 
 #include <gmock/gmock.h>
 

@@ -67,7 +67,10 @@ std::unique_ptr<Baseline> MakeMemcpyOwnBaseline();
 std::unique_ptr<Baseline> MakeBoundBaseline();
 
 // The names, in the order in which they are documented; also where none can be made.
-std::vector<std::string> BaselineNames();
+inline std::vector<std::string> BaselineNames() {
+  return {"serial",         "isend",      "isend-packed", "alltoallw", "gather-broadcast",
+          "mpi-collective", "memcpy-own", "bound",        "memcpy"};
+}
 
 // `name`: one of BaselineNames; null otherwise.
 std::unique_ptr<Baseline> MakeBaseline(absl::string_view name);

@@ -6,10 +6,8 @@
 #include <optional>
 
 #include "reshard/baselines/baseline.h"
-#include "reshard/baselines/block.h"
-#include "reshard/baselines/rank_sets.h"
+#include "reshard/baselines/chunks.h"
 #include "reshard/baselines/wire.h"
-#include "tensor/check.h"
 #include "tensor/round.h"
 #include "workload/local_part.h"
 #include "workload/reduce.h"
@@ -38,12 +36,6 @@ struct TensorPlan {
   std::byte* dst_data;
   DType dst_dtype;
 };
-
-Ranges OwnedBy(const Layout& layout, absl::Span<const int64_t> shape, int rank) {
-  auto ranges = OwnedRanges(layout, shape, rank);
-  SLUICE_CHECK(ranges.ok(), "the layout is valid");
-  return *std::move(ranges);
-}
 
 class GatherBroadcast final : public Baseline {
  public:

@@ -12,7 +12,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "reshard/baselines/baseline.h"
-#include "reshard/baselines/rank_sets.h"
 #include "reshard/baselines/wire.h"
 #include "workload/collectives.h"
 #include "workload/local_part.h"

@@ -3,13 +3,15 @@
 
 #include <algorithm>
 
+#include "tensor/round.h"
+
 namespace sluice::bench {
 namespace {
 
 void CutInto(const std::vector<PeerChunk>& chunks, std::vector<PeerMessage>* messages) {
   int64_t total = 0;
   for (const PeerChunk& chunk : chunks) total += PaddedBytes(chunk.bytes);
-  const int64_t enough = std::max(kLeastMessageBytes, (total + kMostMessages - 1) / kMostMessages);
+  const int64_t enough = std::max(kLeastMessageBytes, CeilDiv(total, kMostMessages));
   bool is_full = true;
   for (const PeerChunk& chunk : chunks) {
     if (is_full) messages->push_back({chunk.peer, {}, 0});
@@ -22,9 +24,7 @@ void CutInto(const std::vector<PeerChunk>& chunks, std::vector<PeerMessage>* mes
 
 }  // namespace
 
-int64_t PaddedBytes(int64_t bytes) {
-  return (bytes + kJoinedAlignment - 1) / kJoinedAlignment * kJoinedAlignment;
-}
+int64_t PaddedBytes(int64_t bytes) { return RoundUp(bytes, kJoinedAlignment); }
 
 std::vector<PeerMessage> JoinByPeer(absl::Span<const PeerChunk> chunks, int rank, int ranks,
                                     int step) {

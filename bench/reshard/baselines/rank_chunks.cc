@@ -1,18 +1,14 @@
 // Sorting chunks into departures and arrivals, and giving them memory.
 #include "reshard/baselines/rank_chunks.h"
 
-#include "reshard/baselines/chunks.h"
 #include "reshard/baselines/wire.h"
+#include "tensor/round.h"
 
 namespace sluice::bench {
 namespace {
 
 // Buffers of different messages share no cache line.
 constexpr size_t kChunkAlignment = 64;
-
-size_t WholeLines(int64_t bytes) {
-  return (static_cast<size_t>(bytes) + kChunkAlignment - 1) / kChunkAlignment * kChunkAlignment;
-}
 
 // `size` bytes in `buffer`, aligned.
 std::byte* AlignedBytes(size_t size, std::vector<std::byte>* buffer) {
@@ -106,7 +102,8 @@ void RankChunks::PlaceJoined() {
   size_t size = 0;
   for (const auto* messages : {&sends_, &receives_}) {
     for (const PeerMessage& message : *messages) {
-      if (message.chunks.size() > 1) size += WholeLines(message.bytes);
+      if (message.chunks.size() > 1)
+        size += RoundUp(static_cast<size_t>(message.bytes), kChunkAlignment);
     }
   }
   std::byte* next = AlignedBytes(size, &joined_);
@@ -115,7 +112,7 @@ void RankChunks::PlaceJoined() {
     for (const PeerMessage& message : *messages) {
       if (message.chunks.size() == 1) continue;
       std::byte* data = next;
-      next += WholeLines(message.bytes);
+      next += RoundUp(static_cast<size_t>(message.bytes), kChunkAlignment);
       for (const PeerChunk& chunk : message.chunks) {
         (arrives ? arrivals_[chunk.index].straight : departures_[chunk.index].straight) = false;
         DataOf(chunk, arrives) = data;
@@ -131,7 +128,7 @@ void RankChunks::PlaceBuffers() {
   const auto place = [&](std::byte** data, int64_t bytes) {
     if (*data != nullptr) return;
     places.emplace_back(data, size);
-    size += WholeLines(bytes);
+    size += RoundUp(static_cast<size_t>(bytes), kChunkAlignment);
   };
   for (Departure& departure : departures_) {
     if (departure.dst != job_.rank) place(&departure.data, departure.bytes);

@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "reshard/baselines/baseline.h"
-#include "reshard/baselines/block.h"
+#include "reshard/baselines/chunks.h"
 #include "reshard/baselines/peer_messages.h"
-#include "workload/reduce.h"
 
 namespace sluice::bench {
 
@@ -67,9 +66,9 @@ class RankChunks {
   void Drain(const Arrival& arrival) const;
 
  private:
-  void AddTurn(const struct Chunk& chunk);
-  int64_t AddDeparture(const struct Chunk& chunk);
-  int64_t AddArrival(const struct Chunk& chunk);
+  void AddTurn(const Chunk& chunk);
+  int64_t AddDeparture(const Chunk& chunk);
+  int64_t AddArrival(const Chunk& chunk);
   void JoinMessages();
   std::byte*& DataOf(const PeerChunk& chunk, bool arrives);
   // Has the chunks of joined messages lie one after the other.

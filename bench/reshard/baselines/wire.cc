@@ -15,6 +15,16 @@ namespace {
 // Reading the clock and polling sessions must not slow down what is measured.
 constexpr int64_t kPollsBetweenLooks = 256;
 
+// Calls start(offset, count) for each piece of a message that MPI can count; one if it is empty.
+template <typename Start>
+absl::Status InPieces(int64_t bytes, const char* call, Start start) {
+  absl::Status status;
+  for (int64_t done = 0; status.ok() && (done < bytes || done == 0); done += kMostBytes) {
+    status = Wire::FromMpi(start(done, static_cast<int>(std::min(bytes - done, kMostBytes))), call);
+  }
+  return status;
+}
+
 }  // namespace
 
 absl::Status Wire::FromMpi(int code, const char* call) {
@@ -53,25 +63,15 @@ void Wire::Arm(absl::Duration patience, std::function<absl::Status()> progress) 
 
 absl::Status Wire::Send(const std::byte* data, int64_t bytes, int dst, int tag,
                         Requests* requests) {
-  absl::Status status;
-  for (int64_t done = 0; status.ok() && (done < bytes || done == 0); done += kMostBytes) {
-    const auto count = static_cast<int>(std::min(bytes - done, kMostBytes));
-    status =
-        FromMpi(MPI_Isend(data + done, count, MPI_BYTE, dst, tag, comm_, &requests->emplace_back()),
-                "MPI_Isend");
-  }
-  return status;
+  return InPieces(bytes, "MPI_Isend", [&](int64_t at, int count) {
+    return MPI_Isend(data + at, count, MPI_BYTE, dst, tag, comm_, &requests->emplace_back());
+  });
 }
 
 absl::Status Wire::Receive(std::byte* data, int64_t bytes, int src, int tag, Requests* requests) {
-  absl::Status status;
-  for (int64_t done = 0; status.ok() && (done < bytes || done == 0); done += kMostBytes) {
-    const auto count = static_cast<int>(std::min(bytes - done, kMostBytes));
-    status =
-        FromMpi(MPI_Irecv(data + done, count, MPI_BYTE, src, tag, comm_, &requests->emplace_back()),
-                "MPI_Irecv");
-  }
-  return status;
+  return InPieces(bytes, "MPI_Irecv", [&](int64_t at, int count) {
+    return MPI_Irecv(data + at, count, MPI_BYTE, src, tag, comm_, &requests->emplace_back());
+  });
 }
 
 absl::Status Wire::WhileIdle(int64_t polls) {
@@ -119,6 +119,35 @@ absl::Status Wire::WaitSome(Requests* requests, std::vector<int>* done) {
     status = WhileIdle(++polls);
     if (!status.ok()) return status;
   }
+}
+
+RankSets::~RankSets() {
+  for (auto& [set, comm] : made_) {
+    if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
+  }
+}
+
+absl::StatusOr<MPI_Comm> RankSets::Get(int root, absl::Span<const int> ranks) {
+  std::vector<int> sorted(ranks.begin(), ranks.end());
+  std::sort(sorted.begin(), sorted.end());
+  auto key = std::make_pair(root, std::move(sorted));
+  const auto found = made_.find(key);
+  if (found != made_.end()) return found->second;
+  if (made_.size() == kMost) {
+    return absl::UnimplementedError(
+        absl::StrCat("tensors with more than ", kMost, " different sets of ranks"));
+  }
+  int mine = -1;
+  MPI_Comm_rank(comm_, &mine);
+  const bool member =
+      mine == root || std::binary_search(key.second.begin(), key.second.end(), mine);
+  MPI_Comm comm = MPI_COMM_NULL;
+  absl::Status status = Wire::FromMpi(
+      MPI_Comm_split(comm_, member ? 0 : MPI_UNDEFINED, mine == root ? -1 : mine, &comm),
+      "MPI_Comm_split");
+  if (!status.ok()) return status;
+  made_.emplace(std::move(key), comm);
+  return comm;
 }
 
 }  // namespace sluice::bench

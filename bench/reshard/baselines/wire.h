@@ -8,12 +8,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "transport/deadline.h"
 
 namespace sluice::bench {
@@ -56,6 +59,24 @@ class Wire {
   MPI_Comm comm_;
   Deadline deadline_{absl::InfiniteDuration()};
   std::function<absl::Status()> progress_;
+};
+
+// Communicators of a root and the ranks that it broadcasts to, each made once.
+class RankSets {
+ public:
+  explicit RankSets(MPI_Comm comm) : comm_(comm) {}  // `comm` must outlive it
+  ~RankSets();
+  RankSets(const RankSets&) = delete;
+  RankSets& operator=(const RankSets&) = delete;
+
+  // Collective over `comm`, in the same order on all ranks. `root` is rank 0 of the result, which
+  // is null on ranks that are neither root nor listed. Unimplemented past kMost different sets.
+  static constexpr size_t kMost = 64;
+  absl::StatusOr<MPI_Comm> Get(int root, absl::Span<const int> ranks);
+
+ private:
+  MPI_Comm comm_;
+  std::map<std::pair<int, std::vector<int>>, MPI_Comm> made_;
 };
 
 // Of one call of MPI, which counts them as an int.
