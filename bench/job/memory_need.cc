@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <fstream>
 #include <limits>
-#include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "transport/direct/available_memory.h"
 #include "workload/numbers.h"
 
 namespace sluice::bench {
@@ -24,35 +24,14 @@ int64_t MultiplyUpTo(int64_t a, int64_t b) {
   return __builtin_mul_overflow(a, b, &product) ? kMax : product;
 }
 
-std::optional<int64_t> ReadNumber(const char* path) {
-  std::ifstream file(path);
-  int64_t value = 0;
-  if (!(file >> value)) return std::nullopt;  // also for cgroup v2's "max"
-  return value;
-}
-
-std::optional<int64_t> ReadMemAvailable() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string line; std::getline(file, line);) {
-    std::istringstream words(line);
-    std::string key;
-    int64_t kib = 0;
-    if (words >> key >> kib && key == "MemAvailable:") return kib * 1024;
-  }
-  return std::nullopt;
-}
-
-// What is left of a control group's limit; both generations of the interface.
-std::optional<int64_t> ReadGroupAvailable() {
-  const auto limit_v2 = ReadNumber("/sys/fs/cgroup/memory.max");
-  if (limit_v2) {
-    const auto used = ReadNumber("/sys/fs/cgroup/memory.current");
-    return std::max<int64_t>(0, *limit_v2 - used.value_or(0));
-  }
-  const auto limit_v1 = ReadNumber("/sys/fs/cgroup/memory/memory.limit_in_bytes");
-  if (!limit_v1) return std::nullopt;
-  const auto used = ReadNumber("/sys/fs/cgroup/memory/memory.usage_in_bytes");
-  return std::max<int64_t>(0, *limit_v1 - used.value_or(0));
+// What is left of the limit of a control group, version 1. The largest number where there is none.
+uint64_t AvailableInFirstGroups() {
+  uint64_t limit = 0;
+  uint64_t used = 0;
+  std::ifstream limits("/sys/fs/cgroup/memory/memory.limit_in_bytes");
+  if (!(limits >> limit)) return std::numeric_limits<uint64_t>::max();
+  std::ifstream("/sys/fs/cgroup/memory/memory.usage_in_bytes") >> used;
+  return limit - std::min(limit, used);
 }
 
 int64_t SideBytes(const Layout& layout, absl::Span<const int64_t> shape, DType dtype, int rank) {
@@ -84,10 +63,9 @@ int64_t PlanBytes(const Budget& budget, int64_t tensor_bytes) {
 }  // namespace
 
 std::optional<int64_t> AvailableBytes() {
-  const auto host = ReadMemAvailable();
-  const auto group = ReadGroupAvailable();
-  if (host && group) return std::min(*host, *group);
-  return host ? host : group;
+  const uint64_t bytes = std::min(AvailableMemory(), AvailableInFirstGroups());
+  if (bytes > static_cast<uint64_t>(kMax)) return std::nullopt;
+  return static_cast<int64_t>(bytes);
 }
 
 absl::Status CheckMemory(const TransferSpec& spec, absl::Span<const int> host_ranks, int64_t copies,

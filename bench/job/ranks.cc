@@ -21,6 +21,7 @@
 #include "tensor/error_text.h"
 #include "transport/deadline.h"
 #include "transport/introduction.h"
+#include "transport/passing_fabric.h"
 #include "transport/rank_processes.h"
 
 namespace sluice::bench {
@@ -75,6 +76,13 @@ absl::Status CombineStatuses(absl::Span<const absl::Status> status_by_rank) {
     if (parts.size() == 4) break;  // enough to find the cause
   }
   return absl::Status(code, absl::StrJoin(parts, "; "));
+}
+
+std::unique_ptr<Fabric> PlanNodes(std::unique_ptr<Fabric> fabric, int ranks_per_node) {
+  if (ranks_per_node <= 0) return fabric;
+  std::vector<int> nodes;
+  for (int rank = 0; rank < fabric->size(); ++rank) nodes.push_back(rank / ranks_per_node);
+  return std::make_unique<PassingFabric>(std::move(fabric), std::move(nodes));
 }
 
 // A thread that sleeps until a process ends. It prints a line, and leaves the end of the run to

@@ -2,7 +2,11 @@
 #ifndef SLUICE_BENCH_MEMORY_USAGE_H_
 #define SLUICE_BENCH_MEMORY_USAGE_H_
 
+#include <sys/resource.h>
+
 #include <cstdint>
+
+#include "absl/time/time.h"
 
 namespace sluice::bench {
 
@@ -11,7 +15,16 @@ struct Usage {
   int64_t major_faults = 0;  // of the calling thread: pages that it waited for storage for
 };
 
-Usage UsageNow();
+inline Usage UsageNow() {
+  const auto seconds = [](const timeval& time) {
+    return absl::ToDoubleSeconds(absl::DurationFromTimeval(time));
+  };
+  Usage usage;
+  rusage of;
+  if (getrusage(RUSAGE_SELF, &of) == 0) usage.cpu_s = seconds(of.ru_utime) + seconds(of.ru_stime);
+  if (getrusage(RUSAGE_THREAD, &of) == 0) usage.major_faults = of.ru_majflt;
+  return usage;
+}
 
 }  // namespace sluice::bench
 
