@@ -5,7 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "job/flags.h"
 #include "tensor/stable_hash.h"
 #include "workload/numbers.h"
@@ -42,40 +47,86 @@ CLI::Option* AddBytes(CLI::App* app, const Flag& flag, std::function<void(int64_
       flag.help);
 }
 
+// Reads the entries of a list, each by `read`.
+template <typename Value>
+CLI::Option* AddList(CLI::App* app, const Flag& flag, std::vector<Value>* values,
+                     std::function<absl::StatusOr<Value>(absl::string_view)> read) {
+  const auto take = [name = absl::StrCat("--", flag.Name()), values,
+                     read = std::move(read)](const std::string& text) {
+    values->clear();
+    for (const absl::string_view part : absl::StrSplit(text, ',')) {
+      const absl::StatusOr<Value> value = read(absl::StripAsciiWhitespace(part));
+      if (!value.ok()) throw CLI::ValidationError(name, std::string(value.status().message()));
+      if (std::find(values->begin(), values->end(), *value) != values->end()) {
+        throw CLI::ValidationError(name, absl::StrCat("\"", part, "\" is there twice"));
+      }
+      values->push_back(*value);
+    }
+  };
+  return app->add_option_function<std::string>(flag.names, take, flag.help);
+}
+
+CLI::Option* AddNames(CLI::App* app, const Flag& flag, std::vector<std::string>* names) {
+  const auto read = [known =
+                         flag.more.choices](absl::string_view text) -> absl::StatusOr<std::string> {
+    const auto found = std::find(known.begin(), known.end(), text);
+    if (found != known.end()) return *found;
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no \"", text, "\"; there are: ", absl::StrJoin(known, ", ")));
+  };
+  return AddList<std::string>(app, flag, names, read);
+}
+
+CLI::Option* AddNumbers(CLI::App* app, const Flag& flag, std::vector<int64_t>* numbers) {
+  const auto read = [more = flag.more](absl::string_view text) -> absl::StatusOr<int64_t> {
+    if (more.may_be_auto && text == "auto") return 0;
+    if (more.is_bytes) return ParseBytes(text);
+    int64_t number = 0;
+    if (absl::SimpleAtoi(text, &number) && static_cast<double>(number) >= more.min &&
+        static_cast<double>(number) <= more.max) {
+      return number;
+    }
+    return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is not a number that it takes"));
+  };
+  return AddList<int64_t>(app, flag, numbers, read);
+}
+
 CLI::Option* AddFlag(CLI::App* app, const Flag& flag) {
   const char* const names = flag.names;
   const FlagMore& more = flag.more;
   return std::visit(
-      Overloaded{
-          [&](std::string* value) {
-            CLI::Option* const option = app->add_option(names, *value, flag.help);
-            return more.choices.empty() ? option : option->check(CLI::IsMember(more.choices));
-          },
-          [&](std::vector<std::string>* value) {
-            CLI::Option* const option = app->add_option(names, *value, flag.help)->delimiter(',');
-            return more.choices.empty() ? option : option->check(CLI::IsMember(more.choices));
-          },
-          [&](bool* value) { return AddSwitch(app, names, value, flag.help); },
-          [&](absl::Duration* value) { return AddSeconds(app, names, value, flag.help); },
-          [&](absl::optional<int64_t>* value) {
-            const auto set = [value](int64_t given) {
-              *value = given == 0 ? absl::nullopt : absl::make_optional(given);
-            };
-            if (more.is_bytes) return OrAuto(AddBytes(app, flag, set), "");
-            FlagMore or_none = more;
-            or_none.min = 0;
-            return OrAuto(WithRange<int64_t>(
-                app->add_option_function<int64_t>(names, set, flag.help), or_none));
-          },
-          [&](int64_t* value) {
-            if (more.is_bytes) return AddBytes(app, flag, [value](int64_t n) { *value = n; });
-            return WithRange<int64_t>(app->add_option(names, *value, flag.help), more);
-          },
-          [&](uint64_t* value) { return app->add_option(names, *value, flag.help); },
-          [&](auto* value) {
-            using T = std::remove_pointer_t<decltype(value)>;
-            return WithRange<T>(app->add_option(names, *value, flag.help), more);
-          }},
+      Overloaded{[&](std::string* value) {
+                   CLI::Option* const option = app->add_option(names, *value, flag.help);
+                   return more.choices.empty() ? option
+                                               : option->check(CLI::IsMember(more.choices));
+                 },
+                 [&](std::vector<std::string>* value) {
+                   if (!more.choices.empty()) return AddNames(app, flag, value);
+                   return app->add_option(names, *value, flag.help)->delimiter(',');
+                 },
+                 [&](bool* value) { return AddSwitch(app, names, value, flag.help); },
+                 [&](absl::Duration* value) { return AddSeconds(app, names, value, flag.help); },
+                 [&](absl::optional<int64_t>* value) {
+                   const auto set = [value](int64_t given) {
+                     *value = given == 0 ? absl::nullopt : absl::make_optional(given);
+                   };
+                   if (more.is_bytes) return OrAuto(AddBytes(app, flag, set), "");
+                   FlagMore or_none = more;
+                   or_none.min = 0;
+                   return OrAuto(WithRange<int64_t>(
+                       app->add_option_function<int64_t>(names, set, flag.help), or_none));
+                 },
+                 [&](int64_t* value) {
+                   if (more.is_bytes)
+                     return AddBytes(app, flag, [value](int64_t n) { *value = n; });
+                   return WithRange<int64_t>(app->add_option(names, *value, flag.help), more);
+                 },
+                 [&](std::vector<int64_t>* value) { return AddNumbers(app, flag, value); },
+                 [&](uint64_t* value) { return app->add_option(names, *value, flag.help); },
+                 [&](auto* value) {
+                   using T = std::remove_pointer_t<decltype(value)>;
+                   return WithRange<T>(app->add_option(names, *value, flag.help), more);
+                 }},
       flag.value);
 }
 

@@ -22,9 +22,11 @@ class App;
 
 namespace sluice::bench {
 
-// The value that a flag sets. Of optional numbers 0 and "auto" are none; a bool is a switch.
+// The value that a flag sets. Of optional numbers 0 and "auto" are none; a bool is a switch. Lists
+// of numbers, and of texts with choices, are separated by commas, and have no entry twice.
 using FlagValue = std::variant<std::string*, std::vector<std::string>*, bool*, int*, int64_t*,
-                               uint64_t*, absl::optional<int64_t>*, double*, absl::Duration*>;
+                               std::vector<int64_t>*, uint64_t*, absl::optional<int64_t>*, double*,
+                               absl::Duration*>;
 
 inline constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
@@ -33,6 +35,7 @@ struct FlagMore {
   double max = kUnbounded;
   std::vector<std::string> choices = {};  // of a text
   bool is_bytes = false;                  // a size, as 64M
+  bool may_be_auto = false;               // of a list of numbers: "auto" is 0
   bool is_private = false;                // neither in results nor compared
   bool is_required = false;
 };

@@ -14,7 +14,7 @@
 #include "job/ranks.h"
 #include "reshard/baselines/baseline.h"
 #include "reshard/case_memory.h"
-#include "reshard/rank_record.h"
+#include "reshard/result.h"
 
 namespace sluice::bench {
 

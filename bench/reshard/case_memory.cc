@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "device/copy_flat.h"
 #include "tensor/round.h"
 #include "workload/fill.h"
 #include "workload/layout_ranks.h"
@@ -37,6 +38,25 @@ absl::StatusOr<std::shared_ptr<std::byte>> Allocate(size_t bytes, Session* share
 }
 
 }  // namespace
+
+absl::StatusOr<DeviceMirror> DeviceMirror::Make(Device* device, size_t bytes) {
+  absl::StatusOr<DeviceMemory> memory = device->AllocateBuffer(bytes);
+  if (!memory.ok()) return memory.status();
+  DeviceMirror mirror;
+  mirror.device_ = device;
+  mirror.memory_ = *std::move(memory);
+  return mirror;
+}
+
+absl::Status DeviceMirror::Bring(const std::byte* host) {
+  return CopyFlat(device_, host, DeviceKind::kCpu, memory_.data(), device_->traits().buffers,
+                  memory_.bytes());
+}
+
+absl::Status DeviceMirror::Fetch(std::byte* host) const {
+  return CopyFlat(device_, memory_.data(), device_->traits().buffers, host, DeviceKind::kCpu,
+                  memory_.bytes());
+}
 
 absl::StatusOr<CaseMemory::Side> CaseMemory::MakeSide(const TransferSpec& spec, bool is_source,
                                                       int rank, int64_t seed, bool mixed_fill,

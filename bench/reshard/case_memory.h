@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "gpu/device_mirror.h"
+#include "device/device.h"
 #include "memory/mapped_memory.h"
 #include "sluice/accelerator.h"
 #include "sluice/session.h"
@@ -31,6 +31,25 @@ struct CasePlaces {
   bool late_targets = false;  // targets have no memory until AllocateTarget
   Session* shared = nullptr;  // where all other host memory is of this session's AllocateShared
   bool sampled = false;       // elements are counted by a sample
+};
+
+// Memory of a device that a buffer of the host is brought to, and fetched from.
+class DeviceMirror {
+ public:
+  DeviceMirror() = default;  // of nothing
+  // Room for `bytes` bytes. `device` must outlive the mirror. ResourceExhausted as the device says.
+  static absl::StatusOr<DeviceMirror> Make(Device* device, size_t bytes);
+
+  bool exists() const { return device_ != nullptr; }
+  std::byte* data() const { return memory_.data(); }
+
+  // Copy all of it, and wait.
+  absl::Status Bring(const std::byte* host);
+  absl::Status Fetch(std::byte* host) const;
+
+ private:
+  Device* device_ = nullptr;
+  DeviceMemory memory_;
 };
 
 // What is on a device has a twin on the host, which is filled and checked. Fetch brings it up to

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "sluice/testing.h"
 
 namespace sluice::bench {
 namespace {
@@ -18,13 +20,13 @@ std::vector<Value> ListOr(const std::vector<Value>& compared, const Value& given
   return compared.empty() ? std::vector<Value>{given} : compared;
 }
 
-LaneKnobs LaneOf(const Options& options, int64_t budget, const std::string& transport,
-                 const std::string& plan, bool coalesce, int64_t bucket_bytes, int max_in_flight) {
-  LaneKnobs lane;
+Lane LaneOf(const Options& options, int64_t budget, const std::string& transport,
+            const std::string& plan, bool coalesce, int64_t bucket_bytes, int64_t max_in_flight) {
+  Lane lane;
   lane.plan = plan;
-  SessionOptions& session = lane.session;
+  SessionOptions& session = lane.options;
   if (bucket_bytes != 0) session.bucket_bytes = bucket_bytes;
-  if (max_in_flight != 0) session.max_in_flight = max_in_flight;
+  if (max_in_flight != 0) session.max_in_flight = static_cast<int>(max_in_flight);
   session.coalesce = coalesce;
   session.budget_buckets = budget != 0 ? budget : kNoLimit;
   if (options.budget_bytes >= 0) {
@@ -55,12 +57,14 @@ LaneKnobs LaneOf(const Options& options, int64_t budget, const std::string& tran
 
 const char* CoalesceSuffix(bool coalesce) { return coalesce ? "/coalesce" : "/no-coalesce"; }
 
-std::vector<LaneKnobs> LanesOf(const Options& options) {
-  std::vector<LaneKnobs> lanes;
+std::vector<Lane> LanesOf(const Options& options) {
+  std::vector<Lane> lanes;
   const auto add_knobs = [&](int64_t budget, const std::string& transport, const std::string& plan,
                              bool coalesce) {
-    for (const int64_t bucket : ListOr(options.compare_bucket_bytes, options.bucket_bytes)) {
-      for (const int in_flight : ListOr(options.compare_max_in_flight, options.max_in_flight)) {
+    for (const int64_t bucket :
+         ListOr(options.compare_bucket_bytes, options.bucket_bytes.value_or(0))) {
+      for (const int64_t in_flight :
+           ListOr(options.compare_max_in_flight, options.max_in_flight.value_or(0))) {
         lanes.push_back(LaneOf(options, budget, transport, plan, coalesce, bucket, in_flight));
       }
     }
@@ -73,6 +77,24 @@ std::vector<LaneKnobs> LanesOf(const Options& options) {
         }
       }
     }
+  }
+  return lanes;
+}
+
+absl::StatusOr<std::vector<Lane>> OpenLanes(const Options& options, const Gpu& gpu, Job* job,
+                                            std::unique_ptr<Fabric> first_fabric) {
+  std::vector<Lane> lanes = LanesOf(options);
+  if (!options.trace_file.empty()) lanes[0].options.trace_events = options.trace_events;
+  for (Lane& lane : lanes) {
+    lane.options.accelerator = gpu.accelerator;
+    lane.options.transport = gpu.transport;
+    absl::StatusOr<std::unique_ptr<Fabric>> fabric = std::exchange(first_fabric, nullptr);
+    if (*fabric == nullptr) fabric = job->MakeFabric(options.ranks_per_node, options.timeout());
+    if (!fabric.ok()) return fabric.status();
+    auto session = Relays(lane.plan) ? Session::Create(*std::move(fabric), lane.options)
+                                     : CreateNaiveSession(*std::move(fabric), lane.options);
+    if (!session.ok()) return session.status();
+    lane.session = *std::move(session);
   }
   return lanes;
 }
@@ -95,18 +117,6 @@ absl::Status CheckLanes(const Options& options) {
   if (lanes <= kLanesMax) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the --compare flags list ", lanes, " combinations; at most ", kLanesMax));
-}
-
-std::vector<std::pair<std::string, int64_t>> ComparedKnobs(const Options& options) {
-  std::vector<std::pair<std::string, int64_t>> knobs;
-  const auto add = [&knobs](const std::string& name, const auto& list) {
-    knobs.emplace_back("number of " + name, static_cast<int64_t>(list.size()));
-    for (const auto entry : list) knobs.emplace_back(name, entry);
-  };
-  add("compare_budgets", options.compare_budgets);
-  add("compare_bucket_bytes", options.compare_bucket_bytes);
-  add("compare_max_in_flight", options.compare_max_in_flight);
-  return knobs;
 }
 
 }  // namespace sluice::bench

@@ -3,11 +3,14 @@
 #define SLUICE_BENCH_RESHARD_LANES_H_
 
 #include <cstddef>
+#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "gpu/gpu.h"
+#include "job/job.h"
 #include "reshard/options.h"
 #include "sluice/session.h"
 
@@ -18,9 +21,11 @@ inline constexpr size_t kLanesMax = 64;
 // Entries of one list.
 inline constexpr size_t kComparedMax = 8;
 
-struct LaneKnobs {
-  SessionOptions session;  // without devices and traces
-  std::string plan;        // its name
+// A session, and what tells it from others where several are compared.
+struct Lane {
+  std::unique_ptr<Session> session;  // null until OpenLanes
+  SessionOptions options;            // until then without devices and traces
+  std::string plan;                  // its name
   std::string suffix;  // of the case's id: "/budget-8/mpi/naive/no-coalesce/bucket-auto" and so on
 };
 
@@ -30,13 +35,15 @@ const char* CoalesceSuffix(bool coalesce);
 // One for each combination of what the --compare flags list, or the one that the other flags
 // describe. A budget of 0 buckets lifts the limit in bytes as well where budgets are compared.
 // `options` are as ParseTexts has left them.
-std::vector<LaneKnobs> LanesOf(const Options& options);
+std::vector<Lane> LanesOf(const Options& options);
+
+// The same with their sessions, the first one on `first_fabric`. Collective; errors as
+// Session::Create.
+absl::StatusOr<std::vector<Lane>> OpenLanes(const Options& options, const Gpu& gpu, Job* job,
+                                            std::unique_ptr<Fabric> first_fabric);
 
 // OK unless that is more than kLanesMax, or a list has more than kComparedMax entries.
 absl::Status CheckLanes(const Options& options);
-
-// Each list that is compared, entry by entry, to be compared across ranks.
-std::vector<std::pair<std::string, int64_t>> ComparedKnobs(const Options& options);
 
 }  // namespace sluice::bench
 

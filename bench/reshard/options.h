@@ -9,7 +9,9 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "gpu/options.h"
+#include "absl/types/optional.h"
+#include "gpu/gpu.h"
+#include "job/flag_list.h"
 #include "job/flags.h"
 #include "job/workload_flags.h"
 
@@ -20,8 +22,8 @@ class App;
 namespace sluice::bench {
 
 struct Options : WorkloadOptions {
-  int64_t bucket_bytes = 0;  // 0: automatic
-  int max_in_flight = 0;     // likewise
+  absl::optional<int64_t> bucket_bytes;   // none: automatic
+  absl::optional<int64_t> max_in_flight;  // likewise
   int64_t budget_buckets = 16;
   int64_t budget_bytes = -1;  // 0: no limit; -1: automatic
   int ranks_per_node = 0;
@@ -44,7 +46,7 @@ struct Options : WorkloadOptions {
   bool no_coalesce = false;                     // each chunk is a bucket of its own
   std::vector<std::string> compare_coalesce;    // the same with each of on, off
   std::vector<int64_t> compare_bucket_bytes;    // and of these; 0: automatic
-  std::vector<int> compare_max_in_flight;       // and of these; 0: automatic
+  std::vector<int64_t> compare_max_in_flight;   // and of these; 0: automatic
   std::vector<std::string> baselines;           // run each of them as well
   std::string memory = "private";               // or shared
   std::string format = "table";
@@ -55,19 +57,7 @@ struct Options : WorkloadOptions {
   bool progress_thread = false;
   GpuOptions gpu;
 
-  // As they were typed.
-  std::string bucket_bytes_text = "auto";
-  std::string max_in_flight_text = "auto";
-  std::string budget_bytes_text = "auto";
-  std::string corrupt_text = "0";
-  std::string grow_text = "0";
-  std::string compare_budgets_text;
-  std::string compare_transports_text;
-  std::string compare_plans_text;
-  std::string compare_coalesce_text;
-  std::string compare_bucket_bytes_text;
-  std::string compare_max_in_flight_text;
-  std::string baselines_text;
+  std::string budget_bytes_text = "auto";  // as it was typed
 
   absl::Duration timeout() const { return absl::Seconds(timeout_s); }
 };
@@ -75,8 +65,8 @@ struct Options : WorkloadOptions {
 // Gives `app` the flags, which write to `options`; `options` must live as long as `app` is used.
 void AddFlags(CLI::App* app, Options* options);
 
-// To be called after parsing: reads the sizes that were given as text. InvalidArgument names the
-// flag.
+// To be called after parsing: what flags come to, and whether they go together. InvalidArgument
+// names the flag.
 absl::Status ParseTexts(Options* options);
 
 // The plans to run, in turns: those to compare, or the one.
@@ -89,8 +79,8 @@ bool Relays(const std::string& plan);
 // Each knob that must be equal on all ranks, by the name it has in results.
 std::vector<std::pair<std::string, int64_t>> Knobs(const Options& options);
 
-// Choices beside the knobs that must be equal as well, as numbers.
-std::vector<std::pair<std::string, int64_t>> Choices(const Options& options);
+// Choices beside the knobs that must be equal as well, by the names that they have in results.
+FlagConfig Choices(const Options& options);
 
 }  // namespace sluice::bench
 

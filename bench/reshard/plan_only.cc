@@ -25,8 +25,9 @@ namespace {
 std::string Header(const Options& options, int64_t slots) {
   return absl::StrCat(
       "# sluice-bench reshard ", SLUICE_VERSION, " (", BuiltWith(), "), plans only\n",
-      "# ranks_per_node=", options.ranks_per_node, " (0: all) bucket_bytes=", options.bucket_bytes,
-      " max_in_flight=", options.max_in_flight, " slots=", slots,
+      "# ranks_per_node=", options.ranks_per_node,
+      " (0: all) bucket_bytes=", options.bucket_bytes.value_or(0),
+      " max_in_flight=", options.max_in_flight.value_or(0), " slots=", slots,
       " (0: no limit) coalesce=", options.no_coalesce ? 0 : 1, "\n",
       "# across: bytes between nodes, all over the least that any plan needs; sender, receiver: of "
       "the busiest, over an even spread\n",
@@ -42,8 +43,8 @@ absl::StatusOr<PlanFigures> PlanCase(const Case& entry, const Options& options,
     node_of_rank[rank] = static_cast<int>(rank) / options.ranks_per_node;
   }
   PlanOptions plan;
-  plan.bucket_bytes = options.bucket_bytes;
-  plan.max_in_flight = options.max_in_flight;
+  plan.bucket_bytes = options.bucket_bytes.value_or(0);
+  plan.max_in_flight = static_cast<int>(options.max_in_flight.value_or(0));
   plan.node_of_rank = node_of_rank;
   plan.slots = budget.slots;
   plan.slot_bytes = budget.slot_bytes;
@@ -76,7 +77,7 @@ void PlanEach(const Case& entry, const Options& options, const Budget& budget, R
 }
 
 absl::Status PlanAll(const Options& options, RunReport* report) {
-  const auto budget = ResolveBudget(LanesOf(options).front().session);
+  const auto budget = ResolveBudget(LanesOf(options).front().options);
   if (!budget.ok()) return budget.status();
   const auto workload = MakeWorkload(options);
   if (!workload.ok()) return workload.status();

@@ -45,8 +45,11 @@ class ReshardCommand final : public Command {
     workload_ = *std::move(loaded);
     report_.notes = workload_.notes;
     KnobList knobs = Knobs(options_);
-    for (auto& choice : Choices(options_)) knobs.push_back(std::move(choice));
-    for (auto& compared : ComparedKnobs(options_)) knobs.push_back(std::move(compared));
+    FlagConfig choices = Choices(options_);
+    choices.insert(choices.end(), {{"transport", options_.gpu.transport},
+                                   {"format", options_.format},
+                                   {"trace", !options_.trace_file.empty()}});
+    for (auto& choice : KnobsOf(choices)) knobs.push_back(std::move(choice));
     knobs.emplace_back("number of cases", static_cast<int64_t>(workload_.cases.size()));
     knobs.emplace_back("cases", static_cast<int64_t>(HashCases(workload_) >> 1));
     return knobs;
@@ -57,7 +60,7 @@ class ReshardCommand final : public Command {
     absl::Status opened = Needs(AllOk(ranks, gpu.status()));
     if (!opened.ok()) return opened;
     report_.nccl_bytes = NcclBytes(options_.gpu, report_.world - 1);
-    auto lanes = MakeLanes(options_, *gpu, job(), std::move(fabric));
+    auto lanes = OpenLanes(options_, *gpu, job(), std::move(fabric));
     if (!lanes.ok()) return lanes.status();
     auto baselines = BaselineRuns::Create(options_.baselines, ranks, options_.timeout());
     if (!baselines.ok()) End(baselines.status());

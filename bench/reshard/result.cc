@@ -1,22 +1,68 @@
-// Folding the ranks' records into one result.
+// Records as bytes and back, and folding those of all ranks into one result.
 #include "reshard/result.h"
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "memory/memory_watch.h"
 #include "report/spread.h"
+#include "session/describe_session.h"
 #include "workload/layout_ranks.h"
 #include "workload/local_part.h"
 
 namespace sluice::bench {
 namespace {
 
-double BandwidthOf(int64_t payload_bytes, double time_us) {
-  return payload_bytes > 0 && time_us > 0 ? static_cast<double>(payload_bytes) / time_us / 1e3 : 0;
+using RecordJson = nlohmann::json;
+
+RecordJson JsonOf(const std::optional<int64_t>& value) {
+  return value ? RecordJson(*value) : RecordJson();
+}
+std::optional<int64_t> NumberOf(const RecordJson& json) {
+  return json.is_null() ? std::nullopt : std::optional<int64_t>(json.get<int64_t>());
+}
+
+struct Writer {
+  template <typename T>
+  void Field(absl::string_view name, const T& value, const FieldRule& /*rule*/ = {}) {
+    if constexpr (std::same_as<T, absl::Duration>) {
+      json[std::string(name)] = absl::ToInt64Nanoseconds(value);
+    } else {
+      json[std::string(name)] = value;
+    }
+  }
+  RecordJson json;
+};
+
+struct Reader {
+  template <typename T>
+  void Field(absl::string_view name, T& value, const FieldRule& /*rule*/ = {}) {
+    const RecordJson& field = json[std::string(name)];
+    if constexpr (std::same_as<T, absl::Duration>) {
+      value = absl::Nanoseconds(field.get<int64_t>());
+    } else {
+      field.get_to(value);
+    }
+  }
+  RecordJson json;
+};
+
+// All fields but the fingerprints.
+template <typename Visitor, MaybeConst<RankRecord> Record>
+void Describe(Visitor& v, Record& r) {
+  EachOf(v, "start", r.start_ns, "end", r.end_ns, "wrong", r.wrong, "peak_target",
+         r.peak_target_bytes, "whole_target", r.whole_target_bytes, "grown", r.grown_bytes,
+         "grown_by", r.grown_by, "corruptible", r.corruptible_elements);
+  Describe(v, r.stats);
+  Describe(v, r.counters);
 }
 
 // The smallest time that 99% of the iterations do not exceed.
@@ -32,8 +78,8 @@ void SetTimes(std::vector<double> sorted, CaseResult* result) {
   result->median_us = Median(sorted);
   result->p99_us = P99(sorted);
   result->max_us = sorted.back();
-  result->alg_bw = BandwidthOf(result->payload_bytes, result->median_us);
-  result->bus_bw = BandwidthOf(result->port_bytes, result->median_us);
+  result->alg_bw = GbPerSecond(result->payload_bytes, result->median_us);
+  result->bus_bw = GbPerSecond(result->port_bytes, result->median_us);
 }
 
 std::string DTypeOf(const TensorTransfer& tensor) {
@@ -80,26 +126,25 @@ std::vector<TargetRank> OrderFingerprints(const TransferSpec& spec,
 }
 
 void AddRank(const RankRecord& record, CaseResult* result) {
-  result->payload_bytes += record.stats.received_bytes;
-  result->port_bytes =
-      std::max({result->port_bytes, record.stats.sent_bytes, record.stats.received_bytes});
-  result->buckets += record.stats.buckets_as_source;
-  result->channels += record.stats.channels_as_source;
+  const auto raise = [](auto* most, auto value) { *most = std::max(*most, value); };
+  const TransferStats& stats = record.stats;
+  const SessionCounters& counters = record.counters;
+  result->payload_bytes += stats.received_bytes;
+  raise(&result->port_bytes, std::max(stats.sent_bytes, stats.received_bytes));
+  result->buckets += stats.buckets_as_source;
+  result->channels += stats.channels_as_source;
   result->wrong += record.wrong;
-  result->plan_us = std::max(result->plan_us, absl::ToDoubleMicroseconds(record.stats.plan_time));
-  result->peak_buckets = std::max(result->peak_buckets, record.counters.buckets_peak);
-  result->peak_bytes = std::max(result->peak_bytes, record.counters.staging_bytes_peak);
-  result->peak_ops = std::max(result->peak_ops, record.counters.operations_peak);
-  result->windowed_target_bytes = std::max(result->windowed_target_bytes, record.peak_target_bytes);
-  result->windowed_bytes = std::max(result->windowed_bytes,
-                                    record.peak_target_bytes + record.counters.staging_bytes_peak);
-  result->whole_target_bytes = std::max(result->whole_target_bytes, record.whole_target_bytes);
-  result->free_peak_buckets =
-      std::max(result->free_peak_buckets, record.stats.peak_buckets_without_budget);
-  result->free_peak_bytes =
-      std::max(result->free_peak_bytes, record.stats.peak_bytes_without_budget);
-  if (record.counters.running > absl::ZeroDuration()) {
-    result->wait_share += absl::FDivDuration(record.counters.budget_wait, record.counters.running);
+  raise(&result->plan_us, absl::ToDoubleMicroseconds(stats.plan_time));
+  raise(&result->peak_buckets, counters.buckets_peak);
+  raise(&result->peak_bytes, counters.staging_bytes_peak);
+  raise(&result->peak_ops, counters.operations_peak);
+  raise(&result->windowed_target_bytes, record.peak_target_bytes);
+  raise(&result->windowed_bytes, record.peak_target_bytes + counters.staging_bytes_peak);
+  raise(&result->whole_target_bytes, record.whole_target_bytes);
+  raise(&result->free_peak_buckets, stats.peak_buckets_without_budget);
+  raise(&result->free_peak_bytes, stats.peak_bytes_without_budget);
+  if (counters.running > absl::ZeroDuration()) {
+    result->wait_share += absl::FDivDuration(counters.budget_wait, counters.running);
   }
 }
 
@@ -127,6 +172,29 @@ MemoryGrowth GrowthOf(const Options& options, const CaseResult& result,
 }
 
 }  // namespace
+
+std::string Encode(const RankRecord& r) {
+  Writer writer;
+  Describe(writer, r);
+  RecordJson& fingerprints = writer.json["fingerprints"] = RecordJson::array();
+  for (const auto& [tensor, f] : r.fingerprints) {
+    fingerprints.push_back(
+        {tensor, f.local_shape, f.checksum, f.ordered_checksum, JsonOf(f.first), JsonOf(f.last)});
+  }
+  return writer.json.dump();
+}
+
+RankRecord Decode(const std::string& text) {
+  Reader reader = {RecordJson::parse(text)};
+  RankRecord r;
+  Describe(reader, r);
+  for (const RecordJson& f : reader.json["fingerprints"]) {
+    r.fingerprints.emplace_back(f[0].get<int64_t>(),
+                                Fingerprint{f[1].get<std::vector<int64_t>>(), f[2].get<int64_t>(),
+                                            f[3].get<uint64_t>(), NumberOf(f[4]), NumberOf(f[5])});
+  }
+  return r;
+}
 
 std::string TransportName(const Options& options, const RunReport& report) {
   const bool is_one_lane = options.compare_transports.empty() && !report.wires.empty();
@@ -191,7 +259,7 @@ BaselineResult CompareWith(const std::string& name, const std::string& reason,
   if (!reason.empty() || times.empty()) return result;
   for (const RankRecord& record : records) result.wrong += record.wrong;
   result.time_us = Median(times);
-  result.gb_per_s = BandwidthOf(ours.payload_bytes, result.time_us);
+  result.gb_per_s = GbPerSecond(ours.payload_bytes, result.time_us);
   result.ratio = RatioOf(times, our_times);
   return result;
 }

@@ -10,9 +10,7 @@
 #include "job/memory_need.h"
 #include "job/trace_file.h"
 #include "memory/resident_memory.h"
-#include "reshard/lanes.h"
 #include "reshard/windowed.h"
-#include "sluice/testing.h"
 #include "workload/fill.h"
 #include "workload/layout_ranks.h"
 #include "workload/local_part.h"
@@ -33,41 +31,7 @@ std::vector<int> RanksOfMyHost(const Ranks& ranks) {
   return mine;
 }
 
-bool InTargetMesh(const TensorTransfer& tensor, int rank) { return HasRank(tensor.dst, rank); }
-
-// Makes the lane's session, on `fabric` or, if that is null, on one of its own.
-absl::Status OpenLane(const Options& options, Job* job, std::unique_ptr<Fabric> fabric,
-                      Lane* lane) {
-  if (fabric == nullptr) {
-    auto made = job->MakeFabric(options.ranks_per_node, options.timeout());
-    if (!made.ok()) return made.status();
-    fabric = *std::move(made);
-  }
-  auto session = Relays(lane->plan) ? Session::Create(std::move(fabric), lane->options)
-                                    : CreateNaiveSession(std::move(fabric), lane->options);
-  if (!session.ok()) return session.status();
-  lane->session = *std::move(session);
-  return absl::OkStatus();
-}
-
 }  // namespace
-
-absl::StatusOr<std::vector<Lane>> MakeLanes(const Options& options, const Gpu& gpu, Job* job,
-                                            std::unique_ptr<Fabric> first_fabric) {
-  std::vector<Lane> lanes;
-  for (LaneKnobs& knobs : LanesOf(options)) {
-    lanes.push_back(
-        {nullptr, std::move(knobs.session), std::move(knobs.plan), std::move(knobs.suffix)});
-  }
-  if (!options.trace_file.empty()) lanes[0].options.trace_events = options.trace_events;
-  for (Lane& lane : lanes) {
-    lane.options.accelerator = gpu.accelerator;
-    lane.options.transport = gpu.transport;
-    absl::Status status = OpenLane(options, job, std::exchange(first_fabric, nullptr), &lane);
-    if (!status.ok()) return status;
-  }
-  return lanes;
-}
 
 absl::Status Runner::Poll() {
   for (const Lane& lane : lanes_) {
@@ -251,18 +215,9 @@ absl::Status Runner::Grow(LaneRun* run) const {
 
 absl::Status Runner::Move(Session* session, bool last, CaseMemory* memory, LaneRun* run) {
   if (options_->windowed > 0) {
-    WindowedOutcome outcome;
+    run->record.whole_target_bytes = memory->whole_target_bytes();
     const WindowedChecks checks = {options_->check != Check::kNone, options_->fingerprint && last};
-    absl::Status status =
-        RunWindowed(session, run->transfer, checks, memory, run->watch.get(), &outcome);
-    RankRecord& record = run->record;
-    record.wrong += outcome.wrong;
-    record.peak_target_bytes = std::max(record.peak_target_bytes, outcome.peak_target_bytes);
-    record.whole_target_bytes = memory->whole_target_bytes();
-    for (auto& fingerprint : outcome.fingerprints) {
-      record.fingerprints.push_back(std::move(fingerprint));
-    }
-    return status;
+    return RunWindowed(session, run->transfer, checks, memory, run->watch.get(), &run->record);
   }
   const auto id = session->Start(run->transfer, memory->src(), memory->dst());
   if (!id.ok()) return id.status();
@@ -325,7 +280,7 @@ void Runner::Finish(const Case& entry, CaseMemory* memory, LaneRun* run) {
   }
   if (!options_->fingerprint || late) return;
   for (size_t i = 0; i < entry.spec.tensors.size(); ++i) {
-    if (!InTargetMesh(entry.spec.tensors[i], ranks_->rank())) continue;
+    if (!HasRank(entry.spec.tensors[i].dst, ranks_->rank())) continue;
     record.fingerprints.emplace_back(static_cast<int64_t>(i), memory->FingerprintOf(i));
   }
 }

@@ -12,31 +12,18 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "gpu/gpu.h"
-#include "job/job.h"
 #include "job/ranks.h"
 #include "memory/mapped_memory.h"
 #include "memory/memory_watch.h"
 #include "reshard/baseline_runs.h"
 #include "reshard/case_memory.h"
+#include "reshard/lanes.h"
 #include "reshard/options.h"
 #include "reshard/result.h"
 #include "sluice/session.h"
 #include "workload/workload.h"
 
 namespace sluice::bench {
-
-// A session, and what tells it from others where several are compared: see LaneKnobs.
-struct Lane {
-  std::unique_ptr<Session> session;
-  SessionOptions options;
-  std::string plan;    // its name
-  std::string suffix;  // of the case's id: "/budget-8/mpi/naive"
-};
-
-// Makes what LanesOf lists. Collective; errors as Session::Create.
-absl::StatusOr<std::vector<Lane>> MakeLanes(const Options& options, const Gpu& gpu, Job* job,
-                                            std::unique_ptr<Fabric> first_fabric);
 
 class Runner {
  public:

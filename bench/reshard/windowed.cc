@@ -8,36 +8,27 @@
 namespace sluice::bench {
 namespace {
 
-absl::Status Allocate(size_t tensor, CaseMemory* memory, MemoryWatch* watch) {
-  if (watch != nullptr) watch->Pause();
-  absl::Status status = memory->AllocateTarget(tensor);
-  if (watch != nullptr) watch->Resume(memory->target_bytes());
-  return status;
-}
-
-void Free(size_t tensor, CaseMemory* memory, MemoryWatch* watch) {
-  if (watch != nullptr) watch->Pause();
-  memory->FreeTarget(tensor);
-  if (watch != nullptr) watch->Resume(memory->target_bytes());
-}
-
 absl::Status Handle(const Event& event, const WindowedChecks& checks, CaseMemory* memory,
-                    MemoryWatch* watch, WindowedOutcome* outcome) {
+                    MemoryWatch* watch, RankRecord* record) {
   const auto tensor = static_cast<size_t>(std::max(event.tensor, 0));
   switch (event.kind) {
     case Event::Kind::kNeedsMemory: {
-      absl::Status status = Allocate(tensor, memory, watch);
+      watch->Pause();
+      absl::Status status = memory->AllocateTarget(tensor);
+      watch->Resume(memory->target_bytes());
       if (!status.ok()) return status;
-      outcome->peak_target_bytes = std::max(outcome->peak_target_bytes, memory->target_bytes());
+      record->peak_target_bytes = std::max(record->peak_target_bytes, memory->target_bytes());
       return event.run.Supply(event.tensor, memory->dst()[tensor]);
     }
     case Event::Kind::kTensorDone:
       if (absl::Status status = memory->FetchTarget(tensor); !status.ok()) return status;
-      if (checks.count_wrong) outcome->wrong += memory->CountWrongTarget(tensor);
+      if (checks.count_wrong) record->wrong += memory->CountWrongTarget(tensor);
       if (checks.fingerprint && memory->HoldsTarget(tensor)) {
-        outcome->fingerprints.emplace_back(event.tensor, memory->FingerprintOf(tensor));
+        record->fingerprints.emplace_back(event.tensor, memory->FingerprintOf(tensor));
       }
-      Free(tensor, memory, watch);
+      watch->Pause();
+      memory->FreeTarget(tensor);
+      watch->Resume(memory->target_bytes());
       return absl::OkStatus();
     case Event::Kind::kFailed:
       return event.status;
@@ -54,7 +45,7 @@ void AssignWindows(int per_window, TransferSpec* spec) {
 }
 
 absl::Status RunWindowed(Session* session, Transfer* transfer, const WindowedChecks& checks,
-                         CaseMemory* memory, MemoryWatch* watch, WindowedOutcome* outcome) {
+                         CaseMemory* memory, MemoryWatch* watch, RankRecord* record) {
   StartOptions options;
   options.late_destinations = true;
   const auto run = session->Start(transfer, memory->src(), memory->dst(), options);
@@ -69,7 +60,7 @@ absl::Status RunWindowed(Session* session, Transfer* transfer, const WindowedChe
     Event event;
     while (session->PollEvent(&event)) {
       any = true;
-      absl::Status status = Handle(event, checks, memory, watch, outcome);
+      absl::Status status = Handle(event, checks, memory, watch, record);
       if (!status.ok()) return status;
     }
     if (!any) sched_yield();
