@@ -86,25 +86,23 @@ def all_commands(bench):
 
 def torchrun_and_srun(bench):
     for ranks in (1, 3):
-        kept, port = reserved_port()
-        torchrun = [{"RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank),
-                     "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port - 1),
-                     "SLUICE_TOKEN": "a secret of this test"} for rank in range(ranks)]
-        ended, results = bench.together(torchrun, *reshard_args(ranks))
-        assert [code for code, _ in ended] == [0] * ranks, ended
-        assert results["config"]["world"] == ranks, results["config"]
-        kept.close()
-        kept, port = reserved_port()
-        srun = [{"SLURM_PROCID": str(rank), "SLURM_NTASKS": str(ranks), "SLURM_LOCALID": str(rank),
-                 "SLURM_STEP_ID": "0", "SLURM_JOB_ID": "4711",
-                 "SLUICE_WORLD": f"tcp://127.0.0.1:{port}",
-                 "SLUICE_TOKEN": "a secret of this test"} for rank in range(ranks)]
-        ended, results = bench.together(srun, *reshard_args(ranks))
-        assert [code for code, _ in ended] == [0] * ranks, ended
-        assert results["config"]["world"] == ranks, results["config"]
-        # Only the first one says something on its output.
-        assert all(not output for _, output in ended[1:]), ended
-        kept.close()
+        for of_rank in (
+                lambda rank, port: {
+                    "RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank),
+                    "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port - 1)},
+                lambda rank, port: {
+                    "SLURM_PROCID": str(rank), "SLURM_NTASKS": str(ranks),
+                    "SLURM_LOCALID": str(rank), "SLURM_STEP_ID": "0", "SLURM_JOB_ID": "4711",
+                    "SLUICE_WORLD": f"tcp://127.0.0.1:{port}"}):
+            kept, port = reserved_port()
+            processes = [dict(of_rank(rank, port), SLUICE_TOKEN="a secret of this test")
+                         for rank in range(ranks)]
+            ended, results = bench.together(processes, *reshard_args(ranks))
+            assert [code for code, _ in ended] == [0] * ranks, ended
+            assert results["config"]["world"] == ranks, results["config"]
+            # Only the first one says something on its output.
+            assert all(not output for _, output in ended[1:]), ended
+            kept.close()
 
 
 def two_jobs_meet(bench):

@@ -30,36 +30,42 @@ Variables Joined(Variables a, const Variables& b) {
   return a;
 }
 
-TEST(LaunchTest, NothingMeansAProcessAlone) {
-  const Launch launch = LaunchOf({});
-  EXPECT_EQ(launch.fabric, FabricKind::kAlone);
-  EXPECT_EQ(launch.rank, 0);
-  EXPECT_EQ(launch.size, 1);
-  EXPECT_EQ(launch.by, "");
-}
-
 TEST(LaunchTest, EachLauncherIsKnownByItsVariables) {
-  struct Known {
+  const Variables world = {{"SLUICE_WORLD", "tcp://node1:29600"}};
+  const struct {
     Variables variables;
     FabricKind fabric;
     int rank;
     int size;
     std::string by;
-  };
-  const Known known[] = {
+  } kKnown[] = {
+      {{}, FabricKind::kAlone, 0, 1, ""},
       {kMpirun, FabricKind::kMpi, 3, 8, "mpirun"},
       {{{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}, FabricKind::kMpi, 1, 2, "mpiexec"},
       {{{"PMIX_RANK", "4"}}, FabricKind::kMpi, 4, 0, "a launcher with PMIx"},
       {{{"SLUICE_RANK", "7"}, {"SLUICE_SIZE", "9"}}, FabricKind::kWorld, 7, 9, "SLUICE_RANK"},
       {kTorchrun, FabricKind::kWorld, 5, 6, "torchrun"},
       {kSrun, FabricKind::kWorld, 2, 4, "srun"},
+      // Each process of a shell's loop, too: it has set the numbers, and where the ranks meet.
+      {Joined({{"RANK", "2"}, {"WORLD_SIZE", "4"}}, world), FabricKind::kWorld, 2, 4, "RANK"},
+      {Joined({{"PMIX_RANK", "1"}, {"SLUICE_SIZE", "3"}}, world), FabricKind::kWorld, 1, 3,
+       "PMIx and SLUICE_SIZE"},
+      // Numbers that are none count as the first rank.
+      {{{"SLUICE_RANK", "one"}, {"SLUICE_SIZE", "1e3"}}, FabricKind::kWorld, 0, 0, "SLUICE_RANK"},
+      // Not a whole launcher: no address, a batch script, a step of one task, empty variables.
+      {{{"RANK", "1"}, {"WORLD_SIZE", "2"}}, FabricKind::kAlone, 0, 1, ""},
+      {{{"WORLD_SIZE", "2"}}, FabricKind::kAlone, 0, 1, ""},
+      {{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}, FabricKind::kAlone, 0, 1, ""},
+      {Joined({{"SLURM_NTASKS", "1"}}, kSrun), FabricKind::kAlone, 0, 1, ""},
+      {{{"OMPI_COMM_WORLD_RANK", ""}, {"SLUICE_WORLD", ""}}, FabricKind::kAlone, 0, 1, ""},
   };
-  for (const Known& each : known) {
-    const Launch launch = LaunchOf(each.variables);
-    EXPECT_EQ(launch.fabric, each.fabric) << each.by;
-    EXPECT_EQ(launch.rank, each.rank) << each.by;
-    EXPECT_EQ(launch.size, each.size) << each.by;
-    EXPECT_EQ(launch.by, each.by);
+  for (const auto& known : kKnown) {
+    SCOPED_TRACE(testing::PrintToString(known.variables));
+    const Launch launch = LaunchOf(known.variables);
+    EXPECT_EQ(launch.fabric, known.fabric);
+    EXPECT_EQ(launch.rank, known.rank);
+    EXPECT_EQ(launch.size, known.size);
+    EXPECT_EQ(launch.by, known.by);
   }
 }
 
@@ -74,39 +80,6 @@ TEST(LaunchTest, MpiComesBeforeOthersButNotBeforeAWorldThatIsAskedFor) {
   EXPECT_EQ(LaunchOf(Joined(Joined(kTorchrun, kSrun), world)).rank, 5);
   EXPECT_EQ(LaunchOf(Joined({{"SLUICE_RANK", "1"}}, Joined(kTorchrun, world))).rank, 1);
   EXPECT_EQ(LaunchOf(world).fabric, FabricKind::kWorld);
-}
-
-// Each process of a shell's loop, too: it has set the numbers, and where the ranks meet.
-TEST(LaunchTest, AWorldNeedsNoMasterForItsRanks) {
-  const Variables world = {{"SLUICE_WORLD", "tcp://node1:29600"}};
-  Launch launch = LaunchOf(Joined({{"RANK", "2"}, {"WORLD_SIZE", "4"}}, world));
-  EXPECT_EQ(launch.fabric, FabricKind::kWorld);
-  EXPECT_EQ(launch.rank, 2);
-  EXPECT_EQ(launch.size, 4);
-  EXPECT_EQ(launch.by, "RANK");
-  launch = LaunchOf(Joined({{"PMIX_RANK", "1"}, {"SLUICE_SIZE", "3"}}, world));
-  EXPECT_EQ(launch.rank, 1);
-  EXPECT_EQ(launch.size, 3);
-}
-
-TEST(LaunchTest, WhatIsNotAWholeLauncherIsNone) {
-  for (const Variables& variables :
-       {Variables{{"RANK", "1"}, {"WORLD_SIZE", "2"}}, Variables{{"WORLD_SIZE", "2"}},
-        Variables{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}},  // a batch script
-        Variables{{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"SLURM_STEP_ID", "3"}},
-        Variables{{"OMPI_COMM_WORLD_RANK", ""}, {"SLUICE_WORLD", ""}}}) {
-    const Launch launch = LaunchOf(variables);
-    EXPECT_EQ(launch.fabric, FabricKind::kAlone) << variables.begin()->first;
-    EXPECT_EQ(launch.rank, 0);
-    EXPECT_EQ(launch.by, "");
-  }
-}
-
-TEST(LaunchTest, NumbersThatAreNoneCountAsTheFirstRank) {
-  const Launch launch = LaunchOf({{"SLUICE_RANK", "one"}, {"SLUICE_SIZE", "1e3"}});
-  EXPECT_EQ(launch.fabric, FabricKind::kWorld);
-  EXPECT_EQ(launch.rank, 0);
-  EXPECT_EQ(launch.size, 0);
 }
 
 TEST(ChooseFabricTest, TheFlagDecidesAndOtherwiseTheLauncher) {

@@ -1,6 +1,4 @@
 // Blocks of an index space, and parts of local tensors.
-#include "reshard/baselines/chunks.h"
-
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -8,14 +6,14 @@
 
 #include "oracle/brute_layout.h"
 #include "oracle/random_layout.h"
+#include "reshard/baselines/chunks.h"
+#include "workload/layout_text.h"
 #include "workload/local_part.h"
-#include "workload/make_layout.h"
 
 namespace sluice::bench {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 
 std::vector<int64_t> Offsets(const Block& block) {
   std::vector<int64_t> offsets;
@@ -126,30 +124,17 @@ std::vector<int64_t> Owned(const Layout& layout, const std::vector<int64_t>& sha
   return indices;
 }
 
-TEST(LocalPart, FollowsTheExamplesOfTheLayoutRule) {
-  EXPECT_THAT(Owned(MakeLayout({4}, "S(0)"), {10}, 3), ElementsAre(9));
-  const Layout twice = MakeLayout({2, 3}, "S(0),S(0)");
-  EXPECT_THAT(Owned(twice, {10}, 2), ElementsAre(4));
-  EXPECT_THAT(Owned(twice, {10}, 3), ElementsAre(5, 6));
-  const Layout strided = MakeLayout({2, 2}, "SS(0,2),S(0)");
-  EXPECT_THAT(Owned(strided, {8}, 1), ElementsAre(4, 5));
-  EXPECT_THAT(Owned(strided, {8}, 2), ElementsAre(2, 3));
-  const Layout uneven = MakeLayout({3, 2}, "SS(0,2),S(0)");
-  EXPECT_THAT(Owned(uneven, {7}, 4), ElementsAre(6));
-  EXPECT_THAT(Owned(uneven, {7}, 5), IsEmpty());
-  const Layout columns = MakeLayout({2, 2, 2}, "S(1),R,S(0)");
+TEST(LocalPart, HasStretchesOfEachRow) {
+  const Layout columns = ParseLayoutText("2,2,2:S(1),R,S(0)").value();
   EXPECT_THAT(Owned(columns, {3, 4}, 0), ElementsAre(0, 1, 4, 5));
   EXPECT_THAT(Owned(columns, {3, 4}, 3), ElementsAre(8, 9));
   EXPECT_THAT(Owned(columns, {3, 4}, 4), ElementsAre(2, 3, 6, 7));
   EXPECT_THAT(Owned(columns, {3, 4}, 7), ElementsAre(10, 11));
 }
 
-TEST(LocalPart, AStridedShardAloneIsNotContiguous) {
-  EXPECT_THAT(Owned(MakeLayout({2}, "SS(0,2)"), {8}, 1), ElementsAre(2, 3, 6, 7));
-}
-
 TEST(LocalPart, WholeTrailingDimensionsMakeOneRun) {
-  const auto part = LocalPart::Create(MakeLayout({2}, "S(1)"), std::vector<int64_t>{2, 4, 3, 5}, 1);
+  const auto part =
+      LocalPart::Create(ParseLayoutText("2:S(1)").value(), std::vector<int64_t>{2, 4, 3, 5}, 1);
   ASSERT_TRUE(part.ok());
   std::vector<int64_t> lengths;
   part->ForEachRun([&](int64_t, int64_t, int64_t count) { lengths.push_back(count); });
@@ -178,11 +163,13 @@ TEST(LocalPart, BoxesLieOneAfterTheOther) {
 }
 
 TEST(LocalPart, NothingIsOwnedOutsideTheMeshOrOfNothing) {
-  const auto outside = LocalPart::Create(MakeLayout({2}, "S(0)"), std::vector<int64_t>{4}, 7);
+  const auto outside =
+      LocalPart::Create(ParseLayoutText("2:S(0)").value(), std::vector<int64_t>{4}, 7);
   ASSERT_TRUE(outside.ok());
   EXPECT_EQ(outside->elements(), 0);
   EXPECT_FALSE(outside->first().has_value());
-  const auto zero = LocalPart::Create(MakeLayout({2}, "S(0)"), std::vector<int64_t>{4, 0}, 0);
+  const auto zero =
+      LocalPart::Create(ParseLayoutText("2:S(0)").value(), std::vector<int64_t>{4, 0}, 0);
   ASSERT_TRUE(zero.ok());
   EXPECT_THAT(zero->shape(), ElementsAre(2, 0));
   EXPECT_FALSE(zero->last().has_value());

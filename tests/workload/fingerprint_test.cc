@@ -1,6 +1,4 @@
 // Fingerprints of cases, collectives as cases, and chunks of blocks.
-#include "workload/local_tensor.h"
-
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -14,6 +12,7 @@
 #include "workload/collectives.h"
 #include "workload/inline_case.h"
 #include "workload/layout_text.h"
+#include "workload/local_tensor.h"
 
 namespace sluice::bench {
 namespace {
@@ -160,33 +159,27 @@ TEST(Collectives, ErrorsNameTheFlag) {
   EXPECT_THAT(said(both), HasSubstr("takes the place"));
 }
 
-Layout MakeLayout(std::vector<int64_t> mesh, std::vector<int> ranks, const char* placements) {
-  return {*Mesh::Create(std::move(mesh), std::move(ranks)), *ParsePlacements(placements)};
-}
-
-TransferSpec MakeSpec(std::vector<int64_t> shape, Layout src, Layout dst) {
-  return {{{"t", std::move(shape), DType::kF32, DType::kF32, std::move(src), std::move(dst)}}};
+TransferSpec MakeSpec(std::vector<int64_t> shape, const char* src, const char* dst) {
+  return {{{"t", std::move(shape), DType::kF32, DType::kF32, ParseLayoutText(src).value(),
+            ParseLayoutText(dst).value()}}};
 }
 
 TEST(Chunks, ReplicasTakeTurns) {
-  const TransferSpec spec = MakeSpec({16}, MakeLayout({4}, {0, 1, 2, 3}, "R"),
-                                     MakeLayout({8}, {8, 9, 10, 11, 12, 13, 14, 15}, "S(0)"));
+  const TransferSpec spec = MakeSpec({16}, "4:R", "8@8-15:S(0)");
   std::map<int, int> served;
   ForEachChunk(spec, [&](const Chunk& chunk) { ++served[chunk.src]; });
   EXPECT_THAT(served, ElementsAre(Pair(0, 2), Pair(1, 2), Pair(2, 2), Pair(3, 2)));
 }
 
 TEST(Chunks, ATargetThatHasTheElementsServesItself) {
-  const TransferSpec spec =
-      MakeSpec({6}, MakeLayout({3}, {0, 1, 2}, "R"), MakeLayout({3}, {2, 5, 6}, "S(0)"));
+  const TransferSpec spec = MakeSpec({6}, "3:R", "3@2,5-6:S(0)");
   std::vector<std::pair<int, int>> pairs;
   ForEachChunk(spec, [&](const Chunk& chunk) { pairs.emplace_back(chunk.src, chunk.dst); });
   EXPECT_THAT(pairs, ElementsAre(Pair(2, 2), Pair(0, 5), Pair(1, 6)));
 }
 
 TEST(Chunks, EveryContributionIsAChunk) {
-  const TransferSpec spec =
-      MakeSpec({4}, MakeLayout({2, 2}, {0, 1, 2, 3}, "P(sum),S(0)"), MakeLayout({1}, {7}, "R"));
+  const TransferSpec spec = MakeSpec({4}, "2,2:P(sum),S(0)", "1@7:R");
   std::vector<std::pair<int, size_t>> seen;
   ForEachChunk(spec, [&](const Chunk& chunk) {
     EXPECT_EQ(chunk.block->src.elements(), 2);
@@ -196,8 +189,7 @@ TEST(Chunks, EveryContributionIsAChunk) {
 }
 
 TEST(Chunks, TravelAsTheSmallerDTypeUnlessTheyAreToBeReduced) {
-  TensorTransfer tensor =
-      MakeSpec({4}, MakeLayout({2}, {0, 1}, "S(0)"), MakeLayout({1}, {2}, "R")).tensors[0];
+  TensorTransfer tensor = MakeSpec({4}, "2:S(0)", "1@2:R").tensors[0];
   tensor.dst_dtype = DType::kBF16;
   EXPECT_EQ(WireDType(tensor), DType::kBF16);
   tensor.src_dtype = DType::kF16;

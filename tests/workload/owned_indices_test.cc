@@ -9,7 +9,7 @@
 #include "oracle/brute_layout.h"
 #include "oracle/make_layout.h"
 #include "oracle/random_layout.h"
-#include "workload/make_layout.h"
+#include "workload/layout_text.h"
 
 namespace sluice::bench {
 namespace {
@@ -27,20 +27,20 @@ std::vector<int64_t> Listed(const OwnedIndices& owned) {
   return indices;
 }
 
-std::vector<int64_t> Owned(const Layout& layout, int64_t size, int rank) {
-  return Listed(OwnedIndices(layout, 0, size, rank));
+std::vector<int64_t> Owned(const char* layout, int64_t size, int rank) {
+  return Listed(OwnedIndices(ParseLayoutText(layout).value(), 0, size, rank));
 }
 
 TEST(OwnedIndices, FollowTheExamplesOfTheRule) {
-  EXPECT_THAT(Owned(MakeLayout({4}, "S(0)"), 10, 3), ElementsAre(9));
-  EXPECT_THAT(Owned(MakeLayout({4}, "S(0)"), 6, 3), IsEmpty());
-  EXPECT_THAT(Owned(MakeLayout({2, 3}, "S(0),S(0)"), 10, 3), ElementsAre(5, 6));
-  EXPECT_THAT(Owned(MakeLayout({2, 2}, "SS(0,2),S(0)"), 8, 2), ElementsAre(2, 3));
-  EXPECT_THAT(Owned(MakeLayout({3, 2}, "SS(0,2),S(0)"), 7, 4), ElementsAre(6));
-  EXPECT_THAT(Owned(MakeLayout({3, 2}, "SS(0,2),S(0)"), 7, 5), IsEmpty());
-  EXPECT_THAT(Owned(MakeLayout({2}, "SS(0,2)"), 8, 1), ElementsAre(2, 3, 6, 7));
-  EXPECT_THAT(Owned(MakeLayout({2}, "R"), 3, 1), ElementsAre(0, 1, 2));
-  EXPECT_THAT(Owned(MakeLayout({2}, "R"), 3, 2), IsEmpty()) << "not in the mesh";
+  EXPECT_THAT(Owned("4:S(0)", 10, 3), ElementsAre(9));
+  EXPECT_THAT(Owned("4:S(0)", 6, 3), IsEmpty());
+  EXPECT_THAT(Owned("2,3:S(0),S(0)", 10, 3), ElementsAre(5, 6));
+  EXPECT_THAT(Owned("2,2:SS(0,2),S(0)", 8, 2), ElementsAre(2, 3));
+  EXPECT_THAT(Owned("3,2:SS(0,2),S(0)", 7, 4), ElementsAre(6));
+  EXPECT_THAT(Owned("3,2:SS(0,2),S(0)", 7, 5), IsEmpty());
+  EXPECT_THAT(Owned("2:SS(0,2)", 8, 1), ElementsAre(2, 3, 6, 7));
+  EXPECT_THAT(Owned("2:R", 3, 1), ElementsAre(0, 1, 2));
+  EXPECT_THAT(Owned("2:R", 3, 2), IsEmpty()) << "not in the mesh";
 }
 
 // By lists, index by index, with positions.
