@@ -1,6 +1,8 @@
 // The names of rules and premises.
 #include "deadlock/rules.h"
 
+#include <cstddef>
+#include <iterator>
 #include <string>
 
 #include "absl/status/status.h"
@@ -9,6 +11,12 @@
 
 namespace sluice::deadlock {
 namespace {
+
+constexpr const char* kRuleNames[] = {"plain", "ordered", "escape"};
+constexpr const char* kPremiseNames[] = {"reduction-order", "slots", "start-order", "group-unit",
+                                         "device-slot-order"};
+static_assert(std::size(kRuleNames) == kGateRules.size());
+static_assert(std::size(kPremiseNames) == kPremises.size());
 
 template <class Choices>
 absl::StatusOr<typename Choices::value_type> Parse(const Choices& choices, absl::string_view name) {
@@ -24,33 +32,9 @@ absl::StatusOr<typename Choices::value_type> Parse(const Choices& choices, absl:
 
 }  // namespace
 
-const char* NameOf(GateRule rule) {
-  switch (rule) {
-    case GateRule::kPlain:
-      return "plain";
-    case GateRule::kOrdered:
-      return "ordered";
-    case GateRule::kEscape:
-      return "escape";
-  }
-  return "?";
-}
+const char* NameOf(GateRule rule) { return kRuleNames[static_cast<size_t>(rule)]; }
 
-const char* NameOf(Premise premise) {
-  switch (premise) {
-    case Premise::kReductionOrder:
-      return "reduction-order";
-    case Premise::kSlots:
-      return "slots";
-    case Premise::kStartOrder:
-      return "start-order";
-    case Premise::kGroupUnit:
-      return "group-unit";
-    case Premise::kDeviceSlotOrder:
-      return "device-slot-order";
-  }
-  return "?";
-}
+const char* NameOf(Premise premise) { return kPremiseNames[static_cast<size_t>(premise)]; }
 
 absl::StatusOr<GateRule> ParseGateRule(absl::string_view name) { return Parse(kGateRules, name); }
 

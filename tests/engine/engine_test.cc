@@ -2,7 +2,6 @@
 // Protocols are in scripts/, liveness in the searches.
 #include "engine/engine.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -137,19 +136,6 @@ TEST(Engine, LongRunThroughASmallRing) {
   }
   EXPECT_GT(engine.counters().finished, 40000);
   EXPECT_EQ(engine.counters().held_buckets_peak, 3);
-}
-
-TEST(Engine, LookAheadCountsFromTheSmallestUnfinished) {
-  Engine engine({.channels = 4, .max_in_flight = 1, .slots = 4, .look_ahead = 3});
-  std::vector<Ticket> tickets;
-  for (uint64_t n = 0; n < 3; ++n) tickets.push_back(engine.Submit(Bucket(n, static_cast<int>(n))));
-  EXPECT_FALSE(engine.CanSubmit());
-  EXPECT_EQ(All(engine).size(), 3);
-  engine.Finish(tickets[1]);
-  engine.Finish(tickets[2]);
-  EXPECT_FALSE(engine.CanSubmit());
-  engine.Finish(tickets[0]);
-  EXPECT_TRUE(engine.CanSubmit());
 }
 
 TEST(Engine, OldestUnfinished) {
