@@ -126,10 +126,9 @@ TEST(LayoutRandomTest, OwnedElementsAddUpToElementsTimesReplicas) {
     for (const int64_t size : shape) elements *= size;
     int64_t owned_by_all = 0;
     for (const int rank : layout.mesh.ranks()) {
-      const auto local = LocalShape(layout, shape, rank);
-      ASSERT_TRUE(local.ok()) << local.status();
+      const auto local = LocalShape(layout, shape, rank).value();
       int64_t owned = 1;
-      for (const int64_t size : *local) owned *= size;
+      for (const int64_t size : local) owned *= size;
       owned_by_all += owned;
     }
     ASSERT_EQ(owned_by_all, elements * replicas);

@@ -23,20 +23,18 @@ absl::Status CreateStatus(std::vector<int64_t> sizes, std::vector<int> ranks) {
 }
 
 TEST(MeshTest, KeepsSizesAndRanksInTheirOrder) {
-  const auto mesh = Mesh::Create({2, 3}, {9, 4, 7, 0, 100, 2});
-  ASSERT_TRUE(mesh.ok()) << mesh.status();
-  EXPECT_THAT(mesh->sizes(), ElementsAre(2, 3));
-  EXPECT_THAT(mesh->ranks(), ElementsAre(9, 4, 7, 0, 100, 2));
+  const auto mesh = Mesh::Create({2, 3}, {9, 4, 7, 0, 100, 2}).value();
+  EXPECT_THAT(mesh.sizes(), ElementsAre(2, 3));
+  EXPECT_THAT(mesh.ranks(), ElementsAre(9, 4, 7, 0, 100, 2));
 }
 
 TEST(MeshTest, PositionIsThePlaceInTheRankList) {
-  const auto mesh = Mesh::Create({2, 3}, {9, 4, 7, 0, 100, 2});
-  ASSERT_TRUE(mesh.ok()) << mesh.status();
-  for (size_t i = 0; i < mesh->ranks().size(); ++i) {
-    EXPECT_EQ(mesh->PositionOf(mesh->ranks()[i]), static_cast<int64_t>(i));
+  const auto mesh = Mesh::Create({2, 3}, {9, 4, 7, 0, 100, 2}).value();
+  for (size_t i = 0; i < mesh.ranks().size(); ++i) {
+    EXPECT_EQ(mesh.PositionOf(mesh.ranks()[i]), static_cast<int64_t>(i));
   }
   for (const int stranger : {-1, 1, 3, 5, 8, 99, 101}) {
-    EXPECT_EQ(mesh->PositionOf(stranger), std::nullopt) << stranger;
+    EXPECT_EQ(mesh.PositionOf(stranger), std::nullopt) << stranger;
   }
 }
 

@@ -100,20 +100,18 @@ TEST(PartitionTest, ContributionsCountTheFirstLevelFastest) {
 }
 
 TEST(PartitionTest, AveragesAndProductsStayApart) {
-  const auto mesh = Mesh::Create({2, 3}, {0, 1, 2, 3, 4, 5});
-  ASSERT_TRUE(mesh.ok());
+  const auto mesh = Mesh::Create({2, 3}, {0, 1, 2, 3, 4, 5}).value();
   for (const ReduceOp op : {ReduceOp::kAvg, ReduceOp::kProduct}) {
-    const Partition partition({*mesh, {Placement::Partial(op), Placement::Partial(op)}}, 1);
+    const Partition partition({mesh, {Placement::Partial(op), Placement::Partial(op)}}, 1);
     EXPECT_THAT(partition.levels(), ElementsAre(Level{2, op}, Level{3, op}));
     EXPECT_EQ(partition.PositionOf({}, 0, 1), 3);
   }
 }
 
 TEST(PartitionTest, ReplicasAndContributionsAreApart) {
-  const auto mesh = Mesh::Create({2, 3, 1}, {0, 1, 2, 3, 4, 5});
-  ASSERT_TRUE(mesh.ok());
+  const auto mesh = Mesh::Create({2, 3, 1}, {0, 1, 2, 3, 4, 5}).value();
   const Placement sum = Placement::Partial(ReduceOp::kSum);
-  const Partition partition({*mesh, {Placement::Replicate(), sum, sum}}, 1);
+  const Partition partition({mesh, {Placement::Replicate(), sum, sum}}, 1);
   EXPECT_EQ(partition.replicas(), 2);
   EXPECT_EQ(partition.contributions(), 3);
   EXPECT_THAT(partition.levels(), ElementsAre(Level{3, ReduceOp::kSum}));

@@ -1,6 +1,5 @@
 // The text of placements.
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
@@ -32,17 +31,15 @@ TEST(PlacementTest, NamesAreReadBack) {
   };
   for (const auto& good : cases) {
     EXPECT_EQ(PlacementName(good.placement), good.name);
-    const auto parsed = ParsePlacement(good.name);
-    ASSERT_TRUE(parsed.ok()) << parsed.status();
-    EXPECT_EQ(*parsed, good.placement) << good.name;
+    const auto parsed = ParsePlacement(good.name).value();
+    EXPECT_EQ(parsed, good.placement) << good.name;
   }
 }
 
 TEST(PlacementTest, BlanksAreIgnored) {
   for (const char* text : {" SS(0,2)", "SS(0,2) ", "SS( 0 , 2 )", "SS (0, 2)", "\tSS(0,2)"}) {
-    const auto parsed = ParsePlacement(text);
-    ASSERT_TRUE(parsed.ok()) << parsed.status();
-    EXPECT_EQ(*parsed, Placement::StridedShard(0, 2)) << text;
+    const auto parsed = ParsePlacement(text).value();
+    EXPECT_EQ(parsed, Placement::StridedShard(0, 2)) << text;
   }
 }
 
@@ -87,17 +84,15 @@ TEST(PlacementTest, BadTextsAreQuoted) {
 }
 
 TEST(PlacementsTest, CommasInsideParenthesesDoNotSeparate) {
-  const auto parsed = ParsePlacements("R, S(0),SS(0,2) ,P(sum),R");
-  ASSERT_TRUE(parsed.ok()) << parsed.status();
-  EXPECT_THAT(*parsed, ElementsAre(Placement::Replicate(), Placement::Shard(0),
-                                   Placement::StridedShard(0, 2),
-                                   Placement::Partial(ReduceOp::kSum), Placement::Replicate()));
+  const auto parsed = ParsePlacements("R, S(0),SS(0,2) ,P(sum),R").value();
+  EXPECT_THAT(parsed, ElementsAre(Placement::Replicate(), Placement::Shard(0),
+                                  Placement::StridedShard(0, 2), Placement::Partial(ReduceOp::kSum),
+                                  Placement::Replicate()));
 }
 
 TEST(PlacementsTest, OneIsAList) {
-  const auto parsed = ParsePlacements("SS(1,3)");
-  ASSERT_TRUE(parsed.ok()) << parsed.status();
-  EXPECT_THAT(*parsed, ElementsAre(Placement::StridedShard(1, 3)));
+  const auto parsed = ParsePlacements("SS(1,3)").value();
+  EXPECT_THAT(parsed, ElementsAre(Placement::StridedShard(1, 3)));
 }
 
 TEST(PlacementsTest, BadLists) {
