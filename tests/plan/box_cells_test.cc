@@ -41,12 +41,11 @@ TEST(BoxCellsTest, TensorsWithoutBoxesStayWhole) {
   spec.priority_class = 2;
   spec.tensors = {MakeTensor({8}, MakeLayout({2}, {0, 1}, "S(0)"), MakeLayout({1}, {2}, "R"))};
   EXPECT_FALSE(HasBoxes(spec));
-  const auto cells = CutIntoCells(spec);
-  ASSERT_TRUE(cells.ok()) << cells.status();
-  ASSERT_EQ(cells->spec.tensors.size(), 1u);
-  EXPECT_EQ(cells->spec.tensors[0].name, "t");
-  EXPECT_EQ(cells->spec.priority_class, 2);
-  EXPECT_TRUE(cells->cells[0].offset.empty());
+  const auto cells = CutIntoCells(spec).value();
+  ASSERT_EQ(cells.spec.tensors.size(), 1u);
+  EXPECT_EQ(cells.spec.tensors[0].name, "t");
+  EXPECT_EQ(cells.spec.priority_class, 2);
+  EXPECT_TRUE(cells.cells[0].offset.empty());
 }
 
 // Two ranks hold halves, a third one all of it; the target takes the middle.
@@ -56,16 +55,15 @@ TEST(BoxCellsTest, CellsEndWhereSourcesDo) {
       {8, 4}, InBoxes({{0, {{{0, 0}, {4, 4}}}}, {1, {{{4, 0}, {4, 4}}}}, {2, {{{0, 0}, {8, 4}}}}}),
       InBoxes({{3, {{{2, 1}, {5, 2}}}}, {4, {{{2, 1}, {5, 2}}}}}))};
   EXPECT_TRUE(HasBoxes(spec));
-  const auto cells = CutIntoCells(spec);
-  ASSERT_TRUE(cells.ok()) << cells.status();
-  ASSERT_EQ(cells->cells.size(), 2u);
-  EXPECT_EQ(cells->cells[0].offset, (std::vector<int64_t>{2, 1}));
-  EXPECT_EQ(cells->cells[1].offset, (std::vector<int64_t>{4, 1}));
-  EXPECT_EQ(cells->spec.tensors[0].shape, (std::vector<int64_t>{2, 2}));
-  EXPECT_EQ(cells->spec.tensors[1].shape, (std::vector<int64_t>{3, 2}));
-  EXPECT_THAT(cells->spec.tensors[0].src.mesh.ranks(), ::testing::ElementsAre(0, 2));
-  EXPECT_THAT(cells->spec.tensors[1].src.mesh.ranks(), ::testing::ElementsAre(1, 2));
-  EXPECT_THAT(cells->spec.tensors[1].dst.mesh.ranks(), ::testing::ElementsAre(3, 4));
+  const auto cells = CutIntoCells(spec).value();
+  ASSERT_EQ(cells.cells.size(), 2u);
+  EXPECT_EQ(cells.cells[0].offset, (std::vector<int64_t>{2, 1}));
+  EXPECT_EQ(cells.cells[1].offset, (std::vector<int64_t>{4, 1}));
+  EXPECT_EQ(cells.spec.tensors[0].shape, (std::vector<int64_t>{2, 2}));
+  EXPECT_EQ(cells.spec.tensors[1].shape, (std::vector<int64_t>{3, 2}));
+  EXPECT_THAT(cells.spec.tensors[0].src.mesh.ranks(), ::testing::ElementsAre(0, 2));
+  EXPECT_THAT(cells.spec.tensors[1].src.mesh.ranks(), ::testing::ElementsAre(1, 2));
+  EXPECT_THAT(cells.spec.tensors[1].dst.mesh.ranks(), ::testing::ElementsAre(3, 4));
 }
 
 TEST(BoxCellsTest, WhatNobodyHoldsIsNamed) {
@@ -125,18 +123,17 @@ TEST(BoxCellsTest, RandomCellsCoverEachTargetOnce) {
     spec.tensors = {MakeTensor(shape, RandomSide(&dice, shape, all, kinds != 2, true),
                                RandomSide(&dice, shape, all, kinds != 1, false))};
     SCOPED_TRACE(absl::StrCat("seed ", seed));
-    const auto cells = CutIntoCells(spec);
-    ASSERT_TRUE(cells.ok()) << cells.status();
-    cut += cells->cells.size() > 2 ? 1 : 0;
+    const auto cells = CutIntoCells(spec).value();
+    cut += cells.cells.size() > 2 ? 1 : 0;
     const auto sources = HoldersOf(spec.tensors[0].src, shape);
     const auto targets = HoldersOf(spec.tensors[0].dst, shape);
     std::map<int64_t, std::multiset<int>> delivered;
-    for (size_t i = 0; i < cells->cells.size(); ++i) {
-      const TensorTransfer& cell = cells->spec.tensors[i];
+    for (size_t i = 0; i < cells.cells.size(); ++i) {
+      const TensorTransfer& cell = cells.spec.tensors[i];
       ASSERT_TRUE(ValidateLayout(cell.src, cell.shape).ok());
       ASSERT_TRUE(ValidateLayout(cell.dst, cell.shape).ok());
       const std::vector<int64_t> of_cell =
-          oracle::FlatIndices(oracle::ListsOf({cells->cells[i].offset, cell.shape}), shape);
+          oracle::FlatIndices(oracle::ListsOf({cells.cells[i].offset, cell.shape}), shape);
       std::map<int64_t, int64_t> in_tensor;  // by flat index in the cell
       for (size_t e = 0; e < of_cell.size(); ++e) in_tensor[static_cast<int64_t>(e)] = of_cell[e];
       for (const auto& [e, holders] : HoldersOf(cell.src, cell.shape)) {
@@ -172,13 +169,11 @@ TEST(BoxCellsTest, PlansOfRandomCellsDeliver) {
                                         RandomSide(&dice, shape, all, kinds != 1, false)));
     }
     SCOPED_TRACE(absl::StrCat("seed ", seed));
-    auto cells = CutIntoCells(spec);
-    ASSERT_TRUE(cells.ok()) << cells.status();
-    job.spec = std::move(cells->spec);
-    const auto plans = PlanAllRanks(job);
-    ASSERT_TRUE(plans.ok()) << plans.status();
+    auto cells = CutIntoCells(spec).value();
+    job.spec = std::move(cells.spec);
+    const auto plans = PlanAllRanks(job).value();
     std::vector<oracle::Moved> moved;
-    const absl::Status delivered = Deliver(job, *plans, &moved);
+    const absl::Status delivered = Deliver(job, plans, &moved);
     ASSERT_TRUE(delivered.ok()) << delivered << "\n" << Describe(job);
   }
 }
@@ -196,14 +191,12 @@ TEST(BoxCellsTest, ManyCellsOfATargetWithReplicas) {
   TransferSpec spec;
   spec.tensors = {
       MakeTensor({kRows, 2}, InBoxes(std::move(rows)), MakeLayout({2, 2}, {0, 1, 2, 3}, "R,S(0)"))};
-  auto cells = CutIntoCells(spec);
-  ASSERT_TRUE(cells.ok()) << cells.status();
-  ASSERT_GE(cells->spec.tensors.size(), static_cast<size_t>(kRows));
-  job.spec = std::move(cells->spec);
-  const auto plans = PlanAllRanks(job);
-  ASSERT_TRUE(plans.ok()) << plans.status();
+  auto cells = CutIntoCells(spec).value();
+  ASSERT_GE(cells.spec.tensors.size(), static_cast<size_t>(kRows));
+  job.spec = std::move(cells.spec);
+  const auto plans = PlanAllRanks(job).value();
   std::vector<oracle::Moved> moved;
-  const absl::Status delivered = Deliver(job, *plans, &moved);
+  const absl::Status delivered = Deliver(job, plans, &moved);
   EXPECT_TRUE(delivered.ok()) << delivered;
 }
 
@@ -217,12 +210,11 @@ TEST(BoxCellsTest, BucketsTooSmallForAReduction) {
     spec.tensors[1] = MakeTensor({8}, sums, MakeLayout({4}, {0, 1, 2, 3}, "S(0)"));
     spec.tensors[1].name = "gradient";
     if (boxed) spec.tensors[1].dst = InBoxes({{1, {{{0}, {3}}}}, {2, {{{2}, {6}}}}});
-    const auto cells = CutIntoCells(spec);
-    ASSERT_TRUE(cells.ok()) << cells.status();
+    const auto cells = CutIntoCells(spec).value();
     oracle::Job job;
     job.node_of_rank = {0, 0, 1, 1};
     job.bucket_bytes = 16;
-    job.spec = cells->spec;
+    job.spec = cells.spec;
     for (int rank = 0; rank < 4; ++rank) {
       const absl::Status status = MakePlan(job.spec, job.options(), rank).status();
       EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);

@@ -19,7 +19,6 @@ namespace {
 
 using absl::StatusCode;
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 struct BoxedTensor {
   std::string name;
@@ -50,20 +49,21 @@ RankedHalf WholeTarget(int rank, const std::string& name, std::vector<int64_t> s
 
 TEST(MatchBoxesTest, BoxesOfAllRanksAreOneLayout) {
   const std::vector<Box> low = {{{0}, {4}}}, high = {{{4}, {2}}, {{6}, {2}}};
-  const auto match = MatchHalves(std::vector<RankedHalf>{
-      BoxedHalf({0, 3}, {{"a", low}, {"b", low}}, {}),
-      BoxedHalf({1}, {{"b", high}, {"a", high}}, {{"b", high}, {"a", high}}),
-      BoxedHalf({2}, {}, {{"a", low}}),
-  });
-  ASSERT_TRUE(match.ok()) << match.status();
-  ASSERT_EQ(match->spec.tensors.size(), 2u);
-  const TensorTransfer& b = match->spec.tensors[0];
+  const auto match =
+      MatchHalves(std::vector<RankedHalf>{
+                      BoxedHalf({0, 3}, {{"a", low}, {"b", low}}, {}),
+                      BoxedHalf({1}, {{"b", high}, {"a", high}}, {{"b", high}, {"a", high}}),
+                      BoxedHalf({2}, {}, {{"a", low}}),
+                  })
+          .value();
+  ASSERT_EQ(match.spec.tensors.size(), 2u);
+  const TensorTransfer& b = match.spec.tensors[0];
   EXPECT_EQ(b.name, "b");
   ASSERT_EQ(b.src.boxes.ranks().size(), 3u);
   EXPECT_THAT(b.src.boxes.Of(0), ElementsAre(low[0]));
   EXPECT_THAT(b.src.boxes.Of(3), ElementsAre(low[0]));
   EXPECT_THAT(b.src.boxes.Of(1), ElementsAre(high[0], high[1]));
-  const TensorTransfer& a = match->spec.tensors[1];
+  const TensorTransfer& a = match.spec.tensors[1];
   EXPECT_EQ(a.src.boxes.identity(), b.src.boxes.identity()) << "equal lists are one";
   EXPECT_THAT(a.dst.boxes.Of(2), ElementsAre(low[0]));
   EXPECT_EQ(b.dst.boxes.ranks().size(), 1u);
@@ -114,9 +114,8 @@ TEST(MergedLayoutsTest, AllListsTogetherHaveOnlySoManyBoxes) {
   const BoxList boxes = *BoxList::Create(std::move(list));
   const std::vector<int> two = {0, 1}, one = {2};
   MergedLayouts merged(/*boxes_max=*/6);
-  const auto first = merged.OfBoxes({{two, &boxes, 0, 0}});
-  ASSERT_TRUE(first.ok()) << first.status();
-  EXPECT_EQ(merged.OfBoxes({{two, &boxes, 0, 0}})->boxes.identity(), first->boxes.identity());
+  const auto first = merged.OfBoxes({{two, &boxes, 0, 0}}).value();
+  EXPECT_EQ(merged.OfBoxes({{two, &boxes, 0, 0}})->boxes.identity(), first.boxes.identity());
   EXPECT_TRUE(merged.OfBoxes({{one, &boxes, 0, 1}}).ok());
   const absl::Status status = merged.OfBoxes({{two, &boxes, 0, 0}, {one, &boxes, 0, 1}}).status();
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status;
@@ -167,20 +166,19 @@ TEST(FindHoleTest, RandomBoxesAgainstBruteForce) {
       target = {};
       target.boxes = oracle::RandomBoxes(&dice, shape, {1, 3, 4}, false);
     }
-    const auto hole = FindHole(sources, target, shape);
-    ASSERT_TRUE(hole.ok()) << hole.status();
-    ASSERT_EQ(hole->has_value(), BruteHole(sources, target, shape)) << "seed " << seed;
-    ++(hole->has_value() ? holes : covered);
-    if (!hole->has_value()) continue;
-    EXPECT_FALSE(Has(sources, (*hole)->element)) << "seed " << seed;
-    for (size_t d = 0; d < shape.size(); ++d) EXPECT_LT((*hole)->element[d], shape[d]);
+    const auto hole = FindHole(sources, target, shape).value();
+    ASSERT_EQ(hole.has_value(), BruteHole(sources, target, shape)) << "seed " << seed;
+    ++(hole.has_value() ? holes : covered);
+    if (!hole.has_value()) continue;
+    EXPECT_FALSE(Has(sources, hole->element)) << "seed " << seed;
+    for (size_t d = 0; d < shape.size(); ++d) EXPECT_LT(hole->element[d], shape[d]);
     if (target.boxes.empty()) {
-      EXPECT_TRUE((*hole)->ranks.empty());
+      EXPECT_TRUE(hole->ranks.empty());
       continue;
     }
-    EXPECT_FALSE((*hole)->ranks.empty());
-    const std::vector<int> holders = Holders(target.boxes, (*hole)->element);
-    for (const int rank : (*hole)->ranks) {
+    EXPECT_FALSE(hole->ranks.empty());
+    const std::vector<int> holders = Holders(target.boxes, hole->element);
+    for (const int rank : hole->ranks) {
       EXPECT_TRUE(std::count(holders.begin(), holders.end(), rank) == 1) << "seed " << seed;
     }
   }
@@ -191,9 +189,9 @@ TEST(FindHoleTest, RandomBoxesAgainstBruteForce) {
 TEST(FindHoleTest, NothingIsNeededOfNothing) {
   std::vector<RankBoxes> list = {{0, {{{0, 0}, {1, 1}}}}};
   const Layout target = {*Mesh::Create({1}, {0}), {Placement::Replicate()}};
-  const auto hole = FindHole(*BoxList::Create(std::move(list)), target, std::vector<int64_t>{3, 0});
-  ASSERT_TRUE(hole.ok()) << hole.status();
-  EXPECT_FALSE(hole->has_value());
+  const auto hole =
+      FindHole(*BoxList::Create(std::move(list)), target, std::vector<int64_t>{3, 0}).value();
+  EXPECT_FALSE(hole.has_value());
 }
 
 }  // namespace

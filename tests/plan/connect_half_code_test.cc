@@ -1,5 +1,4 @@
 // Halves as bytes: what is written is read, and what nobody wrote is refused within limits.
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -83,22 +82,6 @@ TEST(HalfCodeTest, EveryShorterTextIsRefused) {
   }
   EXPECT_THAT(std::string(Decode(bytes + "x", 8).status().message()),
               HasSubstr("bytes after its end"));
-}
-
-TEST(HalfCodeTest, ChangedBytesAreRefusedOrSomeHalf) {
-  for (uint64_t seed = 1; seed <= 3000; ++seed) {
-    oracle::Dice dice(seed);
-    std::string bytes = EncodeHalf(RandomHalf(&dice, 8));
-    for (int64_t i = dice.Between(1, 3); i > 0; --i) {
-      const auto at = static_cast<size_t>(dice.Between(0, static_cast<int64_t>(bytes.size()) - 1));
-      bytes[at] = static_cast<char>(dice.Between(0, 255));
-    }
-    const auto read = Decode(bytes, 8);
-    if (!read.ok()) continue;
-    if (CheckHalf(*read, 8).ok()) {
-      EXPECT_TRUE(Decode(EncodeHalf(*read), 8).ok());
-    }
-  }
 }
 
 TEST(HalfCodeTest, RanksOutsideOfTheJobAreRefused) {
@@ -228,15 +211,6 @@ TEST(CheckHalfTest, BoxesLieInTheirTensorAndAreOfOneRank) {
   EXPECT_EQ(CheckHalf(half, 4).code(), absl::StatusCode::kUnimplemented);
 }
 
-TEST(HalfBuilderTest, SlicesAreTheirOwnLayouts) {
-  HalfBuilder builder;
-  const Layout whole = {*Mesh::Create({2}, {0, 1}), {Placement::Shard(0)}};
-  Layout slice = whole;
-  slice.whole = {8};
-  slice.offset = {1};
-  EXPECT_NE(builder.KindOf({4}, DType::kF32, whole), builder.KindOf({4}, DType::kF32, slice));
-}
-
 TEST(HalfBuilderTest, EqualLayoutsAndKindsAreOne) {
   HalfBuilder builder;
   const Layout a = {*Mesh::Create({2}, {0, 1}), {Placement::Shard(0)}};
@@ -248,8 +222,12 @@ TEST(HalfBuilderTest, EqualLayoutsAndKindsAreOne) {
   EXPECT_NE(builder.KindOf({5}, DType::kF32, a), kind);
   EXPECT_NE(builder.KindOf({4}, DType::kF16, a), kind);
   EXPECT_NE(builder.KindOf({4}, DType::kF32, other), kind);
-  EXPECT_EQ(builder.half()->layouts.size(), 2u);
-  EXPECT_EQ(builder.half()->kinds.size(), 4u);
+  Layout slice = a;
+  slice.whole = {8};
+  slice.offset = {1};
+  EXPECT_NE(builder.KindOf({4}, DType::kF32, slice), kind);
+  EXPECT_EQ(builder.half()->layouts.size(), 3u);
+  EXPECT_EQ(builder.half()->kinds.size(), 5u);
 }
 
 TEST(CheckHalfTest, LimitsOfOneHalf) {

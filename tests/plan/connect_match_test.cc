@@ -17,7 +17,6 @@ namespace {
 
 using absl::StatusCode;
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 struct Given {
   std::string name;
@@ -49,14 +48,15 @@ std::vector<std::string> Names(const Match& match) {
 }
 
 TEST(MatchTest, TensorsComeInTheOrderOfTheirTargets) {
-  const auto match = MatchHalves(std::vector<RankedHalf>{
-      MakeHalf({0, 1}, {{"a", {0, 1}}, {"b", {0, 1}}, {"c", {0, 1}}}, {}),
-      MakeHalf({2}, {}, {{"c", {2, 3}}}),
-      MakeHalf({3}, {}, {{"b", {3}}, {"c", {2, 3}}, {"a", {3}}}),
-  });
-  ASSERT_TRUE(match.ok()) << match.status();
-  EXPECT_THAT(Names(*match), ElementsAre("c", "b", "a"));
-  EXPECT_THAT(match->source_names, ElementsAre("c", "b", "a"));
+  const auto match =
+      MatchHalves(std::vector<RankedHalf>{
+                      MakeHalf({0, 1}, {{"a", {0, 1}}, {"b", {0, 1}}, {"c", {0, 1}}}, {}),
+                      MakeHalf({2}, {}, {{"c", {2, 3}}}),
+                      MakeHalf({3}, {}, {{"b", {3}}, {"c", {2, 3}}, {"a", {3}}}),
+                  })
+          .value();
+  EXPECT_THAT(Names(match), ElementsAre("c", "b", "a"));
+  EXPECT_THAT(match.source_names, ElementsAre("c", "b", "a"));
 }
 
 TEST(MatchTest, SeveralTargetsOfOneSource) {
@@ -66,22 +66,23 @@ TEST(MatchTest, SeveralTargetsOfOneSource) {
       MakeHalf({2}, {}, {{"embed", {2}, {8}, DType::kF16}}),
   };
   halves[1].half.renames = {{"lm_head", "embed"}};
-  const auto match = MatchHalves(halves);
-  ASSERT_TRUE(match.ok()) << match.status();
-  EXPECT_THAT(Names(*match), ElementsAre("embed", "lm_head", "embed"));
-  EXPECT_THAT(match->source_names, ElementsAre("embed", "embed", "embed"));
-  EXPECT_THAT(match->spec.tensors[2].dst.mesh.ranks(), ElementsAre(2));
-  EXPECT_EQ(match->spec.tensors[2].dst_dtype, DType::kF16);
+  const auto match = MatchHalves(halves).value();
+  EXPECT_THAT(Names(match), ElementsAre("embed", "lm_head", "embed"));
+  EXPECT_THAT(match.source_names, ElementsAre("embed", "embed", "embed"));
+  EXPECT_THAT(match.spec.tensors[2].dst.mesh.ranks(), ElementsAre(2));
+  EXPECT_EQ(match.spec.tensors[2].dst_dtype, DType::kF16);
 }
 
 TEST(MatchTest, WindowsOfTargetsComeFirst) {
-  const auto match = MatchHalves(std::vector<RankedHalf>{
-      MakeHalf({0}, {{"a", {0}, {8}, DType::kF32, 1}, {"b", {0}, {8}, DType::kF32, 2}, {"c", {0}}},
-               {{"a", {0}}, {"b", {0}, {8}, DType::kF32, 0}, {"c", {0}}})});
-  ASSERT_TRUE(match.ok()) << match.status();
-  EXPECT_EQ(match->spec.tensors[0].window, 1);
-  EXPECT_EQ(match->spec.tensors[1].window, 0);
-  EXPECT_EQ(match->spec.tensors[2].window, 0);
+  const auto match =
+      MatchHalves(
+          std::vector<RankedHalf>{MakeHalf(
+              {0}, {{"a", {0}, {8}, DType::kF32, 1}, {"b", {0}, {8}, DType::kF32, 2}, {"c", {0}}},
+              {{"a", {0}}, {"b", {0}, {8}, DType::kF32, 0}, {"c", {0}}})})
+          .value();
+  EXPECT_EQ(match.spec.tensors[0].window, 1);
+  EXPECT_EQ(match.spec.tensors[1].window, 0);
+  EXPECT_EQ(match.spec.tensors[2].window, 0);
 }
 
 TEST(MatchTest, WhoHasNothingMayBeSilent) {
@@ -104,12 +105,11 @@ TEST(MatchTest, OneNameOnAsManyMeshesAsThereAreRanks) {
   for (int rank = 1; rank <= kReplicas; ++rank) {
     halves.push_back(MakeHalf({rank}, {}, {{"a", {rank}}, {"b", {rank}, {8}, DType::kF32, 2}}));
   }
-  const auto match = MatchHalves(halves);
-  ASSERT_TRUE(match.ok()) << match.status();
-  ASSERT_EQ(match->spec.tensors.size(), size_t{2 * kReplicas});
+  const auto match = MatchHalves(halves).value();
+  ASSERT_EQ(match.spec.tensors.size(), size_t{2 * kReplicas});
   for (int rank = 1; rank <= kReplicas; ++rank) {
     for (const size_t t : {size_t{0}, size_t{1}}) {
-      const TensorTransfer& tensor = match->spec.tensors[2 * static_cast<size_t>(rank - 1) + t];
+      const TensorTransfer& tensor = match.spec.tensors[2 * static_cast<size_t>(rank - 1) + t];
       EXPECT_EQ(tensor.name, t == 0 ? "a" : "b");
       EXPECT_EQ(tensor.window, t == 0 ? 0 : 2);
       EXPECT_THAT(tensor.dst.mesh.ranks(), ElementsAre(rank));
@@ -140,14 +140,13 @@ TEST(MatchTest, CopiesBecomeOneMeshThatReplicates) {
       MakeHalf({1, 2}, {{"b", {1, 2}}, {"a", {1, 2}}}, {}),
       MakeHalf({3, 5}, {{"a", {5, 3}}}, {}),
   };
-  const auto match = MatchHalves(halves);
-  ASSERT_TRUE(match.ok()) << match.status();
-  const Layout& a = match->spec.tensors[0].src;
+  const auto match = MatchHalves(halves).value();
+  const Layout& a = match.spec.tensors[0].src;
   EXPECT_THAT(a.mesh.sizes(), ElementsAre(3, 2));
   EXPECT_THAT(a.mesh.ranks(), ElementsAre(4, 0, 1, 2, 5, 3));
   EXPECT_THAT(a.placements, ElementsAre(Placement::Replicate(), Placement::Shard(0)));
   EXPECT_TRUE(a.order.empty());
-  EXPECT_THAT(match->spec.tensors[1].src.mesh.ranks(), ElementsAre(4, 0, 1, 2));
+  EXPECT_THAT(match.spec.tensors[1].src.mesh.ranks(), ElementsAre(4, 0, 1, 2));
   halves[1].half.targets = {halves[1].half.sources[0]};
   halves[1].half.targets[0].name = "c";
   halves[1].half.renames = {{"c", "d"}};
@@ -171,9 +170,8 @@ TEST(MatchTest, CopiesKeepTheirOrder) {
   };
   std::vector<RankedHalf> halves = {half({0, 1, 2, 3}), half({4, 5, 6, 7}),
                                     MakeHalf({8}, {}, {{"a", {8}}})};
-  const auto match = MatchHalves(halves);
-  ASSERT_TRUE(match.ok()) << match.status();
-  EXPECT_THAT(match->spec.tensors[0].src.order, ElementsAre(0, 2, 1));
+  const auto match = MatchHalves(halves).value();
+  EXPECT_THAT(match.spec.tensors[0].src.order, ElementsAre(0, 2, 1));
   halves[1].half.layouts[0].order = {0, 1};
   ExpectNoMatch(halves, StatusCode::kFailedPrecondition, "in order 1,0 on mesh");
 }

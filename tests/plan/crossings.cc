@@ -1,14 +1,11 @@
 // Visits all elements of all tensors.
 #include "plan/crossings.h"
 
-#include <algorithm>
 #include <map>
 #include <set>
-#include <utility>
 
 #include "oracle/brute_layout.h"
 #include "plan/plan.h"
-#include "plan/values.h"
 
 namespace sluice::oracle {
 namespace {
@@ -177,150 +174,6 @@ LeastCrossings CountCrossings(const Job& job) {
     }
   }
   return counter.least();
-}
-
-namespace {
-
-// How often an element passes between ranks before it is reduced, and after that.
-struct Messages {
-  int64_t contributions = 0;
-  int64_t results = 0;
-};
-
-// What crosses when contribution `owner` of a row takes the others', which lie on `nodes`. The
-// stretches of one node before its own come as one sum each, which passes from one to the next.
-struct Gathering {
-  int64_t crossings = 0;
-  int steps = 1;
-};
-Gathering GatheringTo(size_t owner, const std::vector<int>& nodes) {
-  Gathering made;
-  std::vector<int> loose;  // nodes of contributions that cross alone
-  int sum = -1;            // the node that has the sum of what comes before
-  const auto bring = [&](int node) {
-    made.crossings += sum >= 0 && sum != node ? 1 : 0;
-    for (const int from : loose) made.crossings += from != node ? 1 : 0;
-    loose.clear();
-    sum = node;
-  };
-  for (size_t i = 0; i < nodes.size();) {
-    size_t end = i + 1;
-    while (end < nodes.size() && nodes[end] == nodes[i]) ++end;
-    if (i <= owner && owner < end) {
-      bring(nodes[i]);
-      for (size_t after = end; after < nodes.size(); ++after) {
-        made.crossings += nodes[after] != nodes[i] ? 1 : 0;
-      }
-      return made;
-    }
-    if (end == i + 1) {
-      loose.push_back(nodes[i]);
-    } else {
-      bring(nodes[i]);
-      ++made.steps;
-    }
-    i = end;
-  }
-  return made;
-}
-
-constexpr int64_t kWorthWaitingBytes = 64 << 10;
-
-// Whether a rank that needs an element reduces it, where some that do contribute. As many elements,
-// `alike` ones, have the same holders and targets.
-bool ReducedWhereNeeded(const Job& job, const TensorTransfer& tensor, const Element& element,
-                        int64_t alike) {
-  if (!job.relay || PartialLevels(tensor) > 1) return true;
-  const auto node = [&job](int rank) { return job.node_of_rank[static_cast<size_t>(rank)]; };
-  std::set<int> target_nodes;
-  for (const int rank : element.targets) target_nodes.insert(node(rank));
-  const int64_t src = DTypeBytes(tensor.src_dtype), wire = DTypeBytes(WireDType(tensor));
-  // Bytes, and whether the result is sent to all nodes, as of equals those are the best that have a
-  // target; then the ranks.
-  std::map<std::pair<int64_t, bool>, std::vector<int>> owners;
-  int steps = 1;
-  for (const auto& [coordinates, ranks] : element.replicas) {
-    std::vector<int> nodes;
-    for (const int rank : ranks) nodes.push_back(node(rank));
-    for (size_t i = 0; i < ranks.size(); ++i) {
-      const bool there = target_nodes.contains(nodes[i]);
-      const auto results = static_cast<int64_t>(target_nodes.size() - (there ? 1 : 0));
-      const Gathering gathering = GatheringTo(i, nodes);
-      const std::pair key(gathering.crossings * src + results * wire, !there);
-      if (owners.empty() || key < owners.begin()->first) steps = 1;
-      if (owners.empty() || key <= owners.begin()->first) {
-        steps = std::max(steps, gathering.steps);
-      }
-      owners[key].push_back(ranks[i]);
-    }
-  }
-  const std::vector<int>& best = owners.begin()->second;
-  const bool needed = std::any_of(best.begin(), best.end(),
-                                  [&](int rank) { return element.targets.contains(rank); });
-  if (needed) return true;
-  return steps + 1 > 2 && alike * src < kWorthWaitingBytes;
-}
-
-Messages CountMessages(const Job& job, const TensorTransfer& tensor, const Element& element,
-                       int64_t contributions, int64_t alike) {
-  const auto node = [&job](int rank) { return job.node_of_rank[static_cast<size_t>(rank)]; };
-  std::set<int> reducing;  // nodes
-  for (const auto& [coordinates, ranks] : element.replicas) {
-    const int first = node(ranks[0]);
-    const auto there = [&](int rank) { return node(rank) == first; };
-    if (!std::all_of(ranks.begin(), ranks.end(), there)) continue;
-    const auto& sources = tensor.src.mesh.ranks();
-    const auto& targets = tensor.dst.mesh.ranks();
-    if (std::count_if(targets.begin(), targets.end(), there) >=
-        std::count_if(sources.begin(), sources.end(), there)) {
-      reducing.insert(first);
-    }
-  }
-  std::set<int> by_targets;
-  bool by_holders = false;
-  for (const int rank : element.targets) {
-    if (element.contribution_of.contains(rank)) {
-      const bool here = ReducedWhereNeeded(job, tensor, element, alike);
-      return {contributions - 1, static_cast<int64_t>(element.targets.size()) - (here ? 1 : 0)};
-    }
-    if (reducing.contains(node(rank))) {
-      by_targets.insert(node(rank));
-    } else {
-      by_holders = true;
-    }
-  }
-  const auto nodes = static_cast<int64_t>(by_targets.size());
-  return {nodes * contributions + (by_holders ? contributions - 1 : 0),
-          static_cast<int64_t>(element.targets.size()) - nodes};
-}
-
-}  // namespace
-
-Arrivals CountArrivals(const Job& job) {
-  Arrivals arrivals;
-  arrivals.stay.resize(job.node_of_rank.size());
-  for (const TensorTransfer& tensor : job.spec.tensors) {
-    int64_t contributions = 1;
-    const std::map<int64_t, Element> elements = ElementsOf(tensor, &contributions);
-    const auto kind = [](const Element& element) {
-      return std::pair(element.contribution_of, element.targets);
-    };
-    std::map<std::pair<std::map<int, int64_t>, std::set<int>>, int64_t> alike;
-    for (const auto& [index, element] : elements) ++alike[kind(element)];
-    for (const auto& [index, element] : elements) {
-      for (const int rank : element.targets) {
-        if (element.contribution_of.contains(rank)) continue;
-        arrivals.stay[static_cast<size_t>(rank)] +=
-            static_cast<double>(DTypeBytes(WireDType(tensor)));
-      }
-      const Messages messages =
-          CountMessages(job, tensor, element, contributions, alike.at(kind(element)));
-      arrivals.contributions +=
-          static_cast<double>(messages.contributions * DTypeBytes(tensor.src_dtype));
-      arrivals.results += static_cast<double>(messages.results * DTypeBytes(WireDType(tensor)));
-    }
-  }
-  return arrivals;
 }
 
 }  // namespace sluice::oracle

@@ -35,7 +35,7 @@ TEST(PermutationTest, PlacesAndValuesAreInverse) {
 }
 
 TEST(BlockOrderTest, EachItemComesOnceInEachEpoch) {
-  for (const int64_t items : {1, 2, 7, 63, 64, 65, 100, 1000}) {
+  for (const int64_t items : {1, 2, 7, 63, 64, 65, 100, 1000, 4097}) {
     for (const int64_t block : {int64_t{1}, int64_t{2}, int64_t{7}, int64_t{64}, int64_t{1000},
                                 int64_t{5000}, INT64_MAX}) {
       const EpochOrder order(items, true, 11, block);

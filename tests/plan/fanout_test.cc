@@ -189,31 +189,5 @@ TEST(FanoutTreeTest, RandomOnes) {
   }
 }
 
-// The source at place 0 is everyone's ancestor; nobody sends to more than its shape says.
-TEST(FanoutParentTest, ParentsComeBeforeTheirChildren) {
-  const struct {
-    FanoutShape shape;
-    int most_children;
-  } cases[] = {{FanoutShape::kStar, 99}, {FanoutShape::kChain, 1}, {FanoutShape::kTree, 2}};
-  for (const auto& [shape, most_children] : cases) {
-    std::vector<int> children(100);
-    for (int32_t place = 1; place < 100; ++place) {
-      const int32_t parent = FanoutParent(shape, place);
-      ASSERT_GE(parent, 0);
-      ASSERT_LT(parent, place);
-      ++children[static_cast<size_t>(parent)];
-    }
-    EXPECT_EQ(*std::max_element(children.begin(), children.end()), most_children);
-  }
-}
-
-TEST(FanoutParentTest, ATreeIsShallow) {
-  for (int32_t place = 1; place < 1000; ++place) {
-    int hops = 0;
-    for (int32_t at = place; at > 0; at = FanoutParent(FanoutShape::kTree, at)) ++hops;
-    EXPECT_LT((1 << hops) - 2, place + 1);  // places 2^h - 1 .. 2^(h+1) - 2 are h hops away
-  }
-}
-
 }  // namespace
 }  // namespace sluice

@@ -1,7 +1,6 @@
 // Who takes part in a route, who names its buckets, and that equal parties are one.
 #include "plan/party.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -30,35 +29,6 @@ std::vector<int> DstsOf(const Party& party) {
   std::vector<int> ranks;
   for (const FanoutPlace& place : party.dsts) ranks.push_back(place.rank);
   return ranks;
-}
-
-TEST(PartyTest, EndsNameTheBuckets) {
-  Party party;
-  party.src = 4;
-  EXPECT_EQ(party.dst(), 4);
-  EXPECT_TRUE(party.OwnerContributes());
-  party.dsts = {{6, 0}, {7, 0}};
-  EXPECT_EQ(party.first(), 4);
-  EXPECT_EQ(party.last(), 6);
-  // An owner that is only a destination is the last, and its first contributor the first.
-  const std::vector<int> others = {2, 3};
-  party.contributors = others;
-  EXPECT_FALSE(party.OwnerContributes());
-  EXPECT_EQ(party.first(), 2);
-  EXPECT_EQ(party.last(), 4);
-  const std::vector<int> with_owner = {2, 4};
-  party.contributors = with_owner;
-  EXPECT_EQ(party.first(), 4);
-  EXPECT_EQ(party.last(), 6);
-}
-
-TEST(PartyTest, RolesInAReduction) {
-  Party party;
-  party.src = 2;
-  party.steps = {{0, 0}, {2, 2}};
-  EXPECT_EQ(RoleInReduction(party, 2), Role::kOwner);
-  EXPECT_EQ(RoleInReduction(party, 0), Role::kOwner | Role::kContributor);
-  EXPECT_EQ(RoleInReduction(party, 1), Role::kContributor);
 }
 
 TEST(PairPartiesTest, OnePartyForEachPair) {
@@ -121,26 +91,6 @@ TEST_F(PartiesTest, EveryRankOfTheNeedIsReachedOnceParentsFirst) {
   EXPECT_THAT(reached_from_outside, UnorderedElementsAre(1, 2));
   EXPECT_GT(party.piece_bytes, 0);
   EXPECT_LE(party.piece_bytes, 1 << 20);
-}
-
-TEST_F(PartiesTest, TheSourceMayNeedItToo) {
-  Parties parties(tensor_, partition_, options_, 0);
-  const std::vector<int> ranks = {0, 1};
-  const Need need = {.want = 0, .ranks = ranks};
-  const Party& party = parties.Of(0, holders_, need, all_);
-  EXPECT_TRUE(party.src_needs);
-  EXPECT_THAT(DstsOf(party), ElementsAre(1));
-}
-
-TEST_F(PartiesTest, StripesOfANodeBeginAtDifferentRanks) {
-  Parties parties(tensor_, partition_, options_, 0);
-  const std::vector<int> ranks = {1, 2};
-  const Need need = {.want = 0, .ranks = ranks, .stripes = 2};
-  Share stripe = {.need = 0, .end_rank = 2, .begin = 0, .end = kElements / 2, .stripe = 0};
-  const int first = parties.Of(0, holders_, need, stripe).dst();
-  stripe.stripe = 1;
-  const int second = parties.Of(0, holders_, need, stripe).dst();
-  EXPECT_THAT(std::vector<int>({first, second}), UnorderedElementsAre(1, 2));
 }
 
 TEST_F(PartiesTest, EqualOnesAreMadeOnceAndLayoutsTellOthersApart) {

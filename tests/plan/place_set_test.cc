@@ -69,12 +69,6 @@ TEST(PlaceSetTest, TheLargestSetsMeetWhereTheyShould) {
   EXPECT_EQ(both.count(), 1);
 }
 
-TEST(PlaceSetTest, SetsThatShareNothingHaveNoMembersInCommon) {
-  EXPECT_EQ((PlaceSet{0, 2, 100}).And({1, 2, 100}).count(), 0);
-  EXPECT_EQ((PlaceSet{0, 1, 10}).And({10, 1, 20}).count(), 0);
-  EXPECT_EQ((PlaceSet{5, 1, 5}).And({0, 1, 20}).count(), 0);
-}
-
 TEST(PlaceSetDeathTest, APositionIsThatOfAMember) {
   EXPECT_DEATH((PlaceSet{3, 1, 3}).PositionOf(0, 10), "a set without members");
 }

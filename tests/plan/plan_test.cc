@@ -47,19 +47,6 @@ TEST(PlanTest, OneToOneIsOneBucket) {
   EXPECT_EQ(plans[1].received_bytes, 160);
 }
 
-TEST(PlanTest, SameLayoutIsLocal) {
-  const Job job =
-      MakeJob(4, {MakeTensor("w", {10, 4}, DType::kF64, MakeLayout({4}, {0, 1, 2, 3}, "S(0)"),
-                             MakeLayout({4}, {0, 1, 2, 3}, "S(0)"))});
-  for (const Plan& plan : Plans(job)) {
-    ASSERT_THAT(plan.buckets, SizeIs(1));
-    EXPECT_EQ(plan.buckets[0].role, Role::kLocal);
-    EXPECT_EQ(plan.sent_bytes, 0);
-    EXPECT_EQ(plan.received_bytes, 0);
-    EXPECT_GT(plan.local_bytes, 0);
-  }
-}
-
 TEST(PlanTest, NothingToMove) {
   const Job no_tensors = MakeJob(2, {});
   const Job no_elements =
@@ -71,47 +58,6 @@ TEST(PlanTest, NothingToMove) {
       EXPECT_THAT(plan.channels, IsEmpty());
       EXPECT_EQ(plan.peak_buckets_without_budget, 0);
     }
-  }
-}
-
-TEST(PlanTest, SmallTensorsShareABucket) {
-  std::vector<TensorTransfer> tensors;
-  const Layout src = MakeLayout({1}, {0}, "R");
-  const Layout dst = MakeLayout({1}, {1}, "R");
-  tensors.reserve(1000);
-  for (int i = 0; i < 1000; ++i) tensors.push_back(MakeTensor("b", {7}, DType::kU8, src, dst));
-  const std::vector<Plan> plans = Plans(MakeJob(2, tensors));
-  ASSERT_THAT(plans[0].buckets, SizeIs(1));
-  EXPECT_EQ(plans[0].buckets[0].chunk_count, 1000);
-  EXPECT_EQ(plans[0].sent_bytes, 7000);
-}
-
-TEST(PlanTest, LargeChunksAreSplitEvenly) {
-  Job job = MakeJob(2, {MakeTensor("w", {1000}, DType::kF32, MakeLayout({1}, {0}, "R"),
-                                   MakeLayout({1}, {1}, "R"))});
-  job.bucket_bytes = 1600;  // 400 elements: three buckets, not 400, 400 and 200
-  const std::vector<Plan> plans = Plans(job);
-  ASSERT_THAT(plans[0].buckets, SizeIs(3));
-  for (const Bucket& bucket : plans[0].buckets) {
-    EXPECT_GE(bucket.bytes, 1300);
-    EXPECT_LE(bucket.bytes, 1350);
-  }
-}
-
-TEST(PlanTest, PeakWithoutBudgetSumsOverChannels) {
-  // All-to-all over four ranks: three channels out, three in, one local. Every message channel has
-  // many buckets, so each counts max_in_flight.
-  Job job =
-      MakeJob(4, {MakeTensor("w", {64, 64}, DType::kF32, MakeLayout({4}, {0, 1, 2, 3}, "S(0)"),
-                             MakeLayout({4}, {0, 1, 2, 3}, "S(1)"))});
-  job.bucket_bytes = 128;
-  job.max_in_flight = 3;
-  for (const Plan& plan : Plans(job)) {
-    EXPECT_THAT(plan.channels, SizeIs(7));
-    EXPECT_EQ(plan.peak_buckets_without_budget, 21);
-    EXPECT_EQ(plan.sent_bytes, 3 * 16 * 16 * 4);
-    EXPECT_EQ(plan.received_bytes, 3 * 16 * 16 * 4);
-    EXPECT_EQ(plan.local_bytes, 16 * 16 * 4);
   }
 }
 

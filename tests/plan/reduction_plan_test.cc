@@ -83,41 +83,6 @@ TEST(ReductionPlanTest, TheTargetOfTheNodeIsTheOwner) {
   }
 }
 
-// One target adds up parts that different ranks contribute to: its buckets are not mixed up.
-TEST(ReductionPlanTest, AnOwnerOfSeveralParts) {
-  const Job job = MakeJob(8, {64, 64}, MakeLayout({2, 2}, RankRange(0, 4), "P(sum),S(0)"),
-                          MakeLayout({4}, RankRange(4, 4), "S(1)"));
-  const std::vector<Plan> plans = Plans(job);
-  for (size_t rank = 4; rank < 8; ++rank) EXPECT_THAT(plans[rank].channels, SizeIs(2));
-}
-
-// Mesh (2, 3): the first dimension is reduced first, so its contributions stand side by side.
-TEST(ReductionPlanTest, SeveralDimensionsLeftToRight) {
-  const Job job = MakeJob(7, {5}, MakeLayout({2, 3}, RankRange(0, 6), "P(max),P(sum)"),
-                          MakeLayout({1}, {6}, "R"));
-  const std::vector<Plan> plans = Plans(job);
-  const Plan& plan = plans[6];
-  ASSERT_THAT(plan.channels, SizeIs(1));
-  const auto content = ContentOf(plan, plan.channels[0]);
-  EXPECT_THAT(content.levels, ElementsAre(Level{2, ReduceOp::kMax}, Level{3, ReduceOp::kSum}));
-  std::vector<int> order;
-  for (const int32_t member : content.contributions) {
-    order.push_back(content.members[static_cast<size_t>(member)].rank);
-  }
-  EXPECT_THAT(order, ElementsAre(0, 3, 1, 4, 2, 5));
-}
-
-TEST(ReductionPlanTest, WhoNeedsWhatItCouldReduceDoesSo) {
-  const Job job =
-      MakeJob(2, {8}, MakeLayout({2}, {0, 1}, "P(sum)"), MakeLayout({2}, {0, 1}, "S(0)"));
-  for (const Plan& plan : Plans(job)) {
-    EXPECT_THAT(plan.buckets, SizeIs(2));  // one to own, one to contribute to
-    EXPECT_EQ(plan.sent_bytes, 16);
-    EXPECT_EQ(plan.received_bytes, 16);
-    EXPECT_EQ(plan.local_bytes, 0);
-  }
-}
-
 // On two nodes: rank 2 owns all of so little, and rank 0 adds what its node has and gets the
 // result.
 TEST(ReductionPlanTest, WhoAddsForAnOwnerMayNeedTheResult) {
@@ -133,37 +98,6 @@ TEST(ReductionPlanTest, WhoAddsForAnOwnerMayNeedTheResult) {
                                              Member{1, needs, 1}, Member{3, needs, 0}));
     EXPECT_THAT(content.contributions, ElementsAre(1, 2, 0, 3));
   }
-}
-
-// A single contribution is the whole: nothing is reduced.
-TEST(ReductionPlanTest, PartialOverOneRankIsACopy) {
-  const Job job =
-      MakeJob(3, {8}, MakeLayout({2, 1}, {0, 1}, "S(0),P(avg)"), MakeLayout({1}, {2}, "R"));
-  const std::vector<Plan> plans = Plans(job);
-  EXPECT_FALSE(IsReduced(job.spec.tensors[0]));
-  EXPECT_THAT(plans[2].levels, SizeIs(0));
-  for (const Bucket& bucket : plans[2].buckets) EXPECT_EQ(bucket.contribution_bytes, 0);
-}
-
-// Contributions travel in the source dtype, results in the smaller one.
-TEST(ReductionPlanTest, ResultsAreCastBeforeTheyAreSent) {
-  Job job = MakeJob(3, {10}, MakeLayout({2}, {0, 1}, "P(sum)"), MakeLayout({1}, {2}, "R"));
-  job.spec.tensors[0].dst_dtype = DType::kBF16;
-  const std::vector<Plan> plans = Plans(job);
-  EXPECT_EQ(plans[2].buckets[0].bytes, 20);
-  EXPECT_EQ(plans[2].buckets[0].contribution_bytes, 40);
-  EXPECT_EQ(plans[2].received_bytes, 20);
-  EXPECT_EQ(plans[0].sent_bytes + plans[1].sent_bytes, 60);
-}
-
-TEST(ReductionPlanTest, WhatGrowsIsCastWhereItArrives) {
-  Job job = MakeJob(2, {10}, MakeLayout({1}, {0}, "R"), MakeLayout({1}, {1}, "R"));
-  job.spec.tensors[0].src_dtype = DType::kBF16;
-  const std::vector<Plan> plans = Plans(job);
-  EXPECT_EQ(plans[0].sent_bytes, 20);
-  EXPECT_EQ(plans[0].peak_bytes_without_budget, 0);
-  EXPECT_EQ(plans[1].received_bytes, 20);
-  EXPECT_EQ(plans[1].peak_bytes_without_budget, 20);  // on their way to the cast
 }
 
 TEST(ReductionPlanTest, AreasShareTheSlot) {

@@ -98,17 +98,6 @@ TEST(ReleasedTest, NothingIsReleasedAtFirst) {
   EXPECT_EQ(none.CountBelow(100), 0);
 }
 
-// Billions of positions that ranks side by side have released.
-TEST(ReleasedTest, LongStretchesAreSkippedAtOnce) {
-  const int64_t items = int64_t{1} << 40;
-  const ReleasedLayer layer = {{{0, 2, items}, int64_t{1} << 38, {}},
-                               {{1, 2, items}, (int64_t{1} << 38) - 1, {}}};
-  const Released released(items, {0, 1, items}, {layer});
-  EXPECT_EQ(released.Next(0), (int64_t{1} << 39) - 1);
-  EXPECT_EQ(released.end(), (int64_t{1} << 39) - 1);
-  EXPECT_EQ(released.CountBelow(int64_t{1} << 39), 1);
-}
-
 TEST(ReleasedTest, APartKnowsItsMembers) {
   const ReleasedPart part = {{0, 1, 100}, 3, {{5, 7}, {9, 10}}};
   std::vector<int64_t> members;

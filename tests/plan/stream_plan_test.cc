@@ -1,57 +1,17 @@
-// Orders, positions, sharers and bucket names of data streams, against plain enumerations.
+// Positions, sharers and bucket names of data streams, against plain enumerations.
 #include "plan/shard/stream_plan.h"
 
 #include <algorithm>
 #include <random>
-#include <set>
-#include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "plan/shard/epoch_order.h"
 
 namespace sluice {
 namespace {
 
 using testing::ElementsAre;
-
-TEST(EpochOrderTest, EachEpochIsAPermutationOfItsOwn) {
-  for (const int64_t items : {1, 2, 3, 4, 5, 16, 17, 100, 1000, 4097}) {
-    const EpochOrder order(items, true, 7);
-    std::set<std::vector<int64_t>> epochs;
-    for (int64_t epoch = 0; epoch < 3; ++epoch) {
-      std::vector<int64_t> seen;
-      for (int64_t place = 0; place < items; ++place) seen.push_back(order.ItemAt(epoch, place));
-      epochs.insert(seen);
-      std::sort(seen.begin(), seen.end());
-      for (int64_t i = 0; i < items; ++i) ASSERT_EQ(seen[static_cast<size_t>(i)], i);
-    }
-    if (items >= 16) {
-      EXPECT_EQ(epochs.size(), 3u) << items;
-    }
-  }
-}
-
-TEST(EpochOrderTest, SeedsDiffer) {
-  const EpochOrder one(1000, true, 1);
-  const EpochOrder two(1000, true, 2);
-  int same = 0;
-  for (int64_t place = 0; place < 1000; ++place)
-    same += one.ItemAt(0, place) == two.ItemAt(0, place);
-  EXPECT_LT(same, 20);
-}
-
-TEST(EpochOrderTest, ShufflesEvenly) {
-  // How far an item lies from its number: a third of the items, on average, in a random order.
-  const int64_t items = 3000;
-  const EpochOrder order(items, true, 3);
-  double distance = 0;
-  for (int64_t place = 0; place < items; ++place) {
-    distance += static_cast<double>(std::abs(order.ItemAt(5, place) - place));
-  }
-  EXPECT_NEAR(distance / static_cast<double>(items * items), 1.0 / 3, 0.03);
-}
 
 StreamPlanOptions Options(int64_t items, int64_t epochs, std::vector<PlaceSet> places) {
   StreamPlanOptions options;
@@ -115,50 +75,12 @@ TEST(StreamPlanTest, RandomSelectionsMatchEnumeration) {
     for (int64_t ranks = 1 + below(5); ranks > 0; --ranks) {
       places.push_back({below(items + 2), 1 + below(5), below(items + 1)});
     }
-    StreamPlanOptions options = Options(items, epochs, places);
-    // Up to two jobs before, of any ranks.
-    for (int64_t layers = below(3); layers > 0; --layers) {
-      ReleasedLayer layer;
-      for (int64_t parts = below(4); parts > 0; --parts) {
-        ReleasedPart part;
-        part.places = {below(items), 1 + below(6), 1 + below(items)};
-        if (part.places.count() == 0) continue;
-        part.count = below(1 + part.places.count() * epochs);
-        for (int64_t at = part.count; below(3) > 0;) {
-          at += 1 + below(3);
-          part.done.push_back({at, at + 1 + below(3)});
-          at = part.done.back().end;
-        }
-        layer.push_back(std::move(part));
-      }
-      options.released.push_back(std::move(layer));
-    }
-    const auto is_released = [&](int64_t at) {
-      for (const ReleasedLayer& layer : options.released) {
-        bool counted = false;
-        bool all = true;
-        for (const ReleasedPart& part : layer) {
-          // Its members by enumeration.
-          int64_t index = -1;
-          for (int64_t one = 0; one <= at; ++one) index += part.places.Has(one % items) ? 1 : 0;
-          if (!part.places.Has(at % items)) continue;
-          counted = true;
-          bool has = index < part.count;
-          for (const MemberRange& range : part.done) {
-            has = has || (index >= range.begin && index < range.end);
-          }
-          all = all && has;
-        }
-        if (counted && all) return true;
-      }
-      return false;
-    };
+    const StreamPlanOptions options = Options(items, epochs, places);
     for (int rank = 0; rank < static_cast<int>(places.size()); ++rank) {
       StreamPlan plan(options, rank);
       std::vector<int64_t> expected;
       for (int64_t at = 0; at < items * epochs; ++at) {
-        if (!places[static_cast<size_t>(rank)].Has(at % items)) continue;
-        if (!is_released(at)) expected.push_back(at);
+        if (places[static_cast<size_t>(rank)].Has(at % items)) expected.push_back(at);
       }
       ASSERT_EQ(Positions(plan), expected) << run;
       ASSERT_EQ(plan.CountToCome(), static_cast<int64_t>(expected.size())) << run;
