@@ -38,4 +38,13 @@
     }                                                                            \
   } while (0)
 
+static inline double metric(const sluice_metric* metrics, int64_t count, const char* name) {
+  int64_t i;
+  for (i = 0; i < count; ++i) {
+    if (strcmp(metrics[i].name, name) == 0) return metrics[i].value;
+  }
+  CHECK(!"a metric that is missing");
+  return 0;
+}
+
 #endif  // SLUICE_TESTS_C_CHECK_H_

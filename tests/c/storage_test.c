@@ -30,15 +30,6 @@ static sluice_checkpoint_tensor weight(const sluice_layout* layout, const sluice
   return tensor;
 }
 
-static double metric(const sluice_metric* metrics, int64_t count, const char* name) {
-  int64_t i;
-  for (i = 0; i < count; ++i) {
-    if (strcmp(metrics[i].name, name) == 0) return metrics[i].value;
-  }
-  CHECK(!"a metric that is missing");
-  return 0;
-}
-
 // Saved by rows, in which a rank's rows are every second float of its memory; loaded by columns,
 // and into boxes of which one rank has two.
 static void save_and_load(sluice_session* session, int32_t rank) {

@@ -2,90 +2,12 @@
 #include "c/check.h"
 #include "c/ranks.h"
 #include "c/tests.h"
+#include "c/weight.h"
 #include "sluice/sluice.h"
 
-#define ROWS 6
-#define COLUMNS 8
-
-static const int64_t kShape[2] = {ROWS, COLUMNS};
 static const int64_t kMesh[1] = {2};
 
-static float value_at(int64_t row, int64_t column) { return (float)(row * 100 + column); }
-
-static sluice_layout layout_of(const char* placements) {
-  sluice_layout layout = SLUICE_LAYOUT_INIT;
-  layout.mesh = kMesh;
-  layout.mesh_ndim = 1;
-  layout.placements = placements;
-  return layout;
-}
-
-static sluice_tensor tensor_of(const sluice_layout* src, const sluice_layout* dst) {
-  sluice_tensor tensor = SLUICE_TENSOR_INIT;
-  tensor.name = "weight";
-  tensor.shape = kShape;
-  tensor.ndim = 2;
-  tensor.src = src;
-  tensor.dst = dst;
-  tensor.src_dtype = tensor.dst_dtype = SLUICE_F32;
-  return tensor;
-}
-
-static sluice_view view_of(float* data, const int64_t* shape) {
-  sluice_view view = {NULL, 0, NULL, NULL, 2, SLUICE_F32, 0, 0};
-  view.data = data;
-  view.shape = shape;
-  return view;
-}
-
-// This rank's rows, and room for its columns.
-struct parts {
-  int64_t src_shape[2];
-  int64_t dst_shape[2];
-  float src[ROWS / 2 * COLUMNS];
-  float dst[ROWS * COLUMNS / 2];
-  sluice_view src_view;
-  sluice_view dst_view;
-  sluice_views src_views;
-  sluice_views dst_views;
-};
-
-static void fill(struct parts* parts, int32_t rank) {
-  int64_t i;
-  parts->src_shape[0] = ROWS / 2;
-  parts->src_shape[1] = COLUMNS;
-  parts->dst_shape[0] = ROWS;
-  parts->dst_shape[1] = COLUMNS / 2;
-  for (i = 0; i < ROWS / 2 * COLUMNS; ++i) {
-    parts->src[i] = value_at(rank * (ROWS / 2) + i / COLUMNS, i % COLUMNS);
-  }
-  for (i = 0; i < ROWS * COLUMNS / 2; ++i) parts->dst[i] = -1;
-  parts->src_view = view_of(parts->src, parts->src_shape);
-  parts->dst_view = view_of(parts->dst, parts->dst_shape);
-  parts->src_views.views = &parts->src_view;
-  parts->dst_views.views = &parts->dst_view;
-  parts->src_views.count = parts->dst_views.count = 1;
-}
-
-static void check(const struct parts* parts, int32_t rank) {
-  int64_t i;
-  for (i = 0; i < ROWS * COLUMNS / 2; ++i) {
-    CHECK(parts->dst[i] == value_at(i / (COLUMNS / 2), rank * (COLUMNS / 2) + i % (COLUMNS / 2)));
-  }
-}
-
-static double metric(const sluice_metric* metrics, int64_t count, const char* name) {
-  int64_t i;
-  for (i = 0; i < count; ++i) {
-    if (strcmp(metrics[i].name, name) == 0) return metrics[i].value;
-  }
-  CHECK(!"a metric that is missing");
-  return 0;
-}
-
 static void rows_to_columns(sluice_session* session, int32_t rank) {
-  const sluice_layout rows = layout_of("S(0)"), columns = layout_of("S(1)");
-  const sluice_tensor tensor = tensor_of(&rows, &columns);
   sluice_transfer* transfer = NULL;
   sluice_metric metrics[32];
   int64_t count = 32;
@@ -93,16 +15,17 @@ static void rows_to_columns(sluice_session* session, int32_t rank) {
   sluice_run run = 0;
   size_t bytes = 0;
   char* text;
-  CHECK_OK(sluice_compile(session, &tensor, 1, 0, &transfer));
+  (void)rank;
+  CHECK_OK(compile_weight(session, &transfer));
   CHECK(sluice_transfer_count(transfer) == 1);
   CHECK(strcmp(sluice_transfer_name(transfer, 0), "weight") == 0);
   CHECK(sluice_transfer_name(transfer, 1) == NULL);
-  fill(&parts, rank);
+  fill(&parts, session);
   CHECK_OK(sluice_start(transfer, &parts.src_views, &parts.dst_views, NULL, &run));
   CHECK(run == 1);
   CHECK_OK(sluice_wait(session, run, -1));
   CHECK(sluice_is_done(session, run) == 1);
-  check(&parts, rank);
+  check(&parts, session);
   CHECK_FAILS(sluice_wait(session, 2, 0), SLUICE_NOT_FOUND, "no run 2");
   CHECK_OK(sluice_transfer_metrics(transfer, metrics, &count));
   CHECK(metric(metrics, count, "received_bytes") + metric(metrics, count, "local_bytes") > 0);
@@ -124,8 +47,6 @@ static void rows_to_columns(sluice_session* session, int32_t rank) {
 }
 
 static void late_memory(sluice_session* session, int32_t rank) {
-  const sluice_layout rows = layout_of("S(0)"), columns = layout_of("S(1)");
-  const sluice_tensor tensor = tensor_of(&rows, &columns);
   const sluice_views none = {NULL, 0};
   sluice_start_options options = SLUICE_START_OPTIONS_INIT;
   sluice_event event = SLUICE_EVENT_INIT;
@@ -133,8 +54,9 @@ static void late_memory(sluice_session* session, int32_t rank) {
   struct parts parts;
   sluice_run run = 0;
   int supplied = 0, done = 0;
-  CHECK_OK(sluice_compile(session, &tensor, 1, 0, &transfer));
-  fill(&parts, rank);
+  (void)rank;
+  CHECK_OK(compile_weight(session, &transfer));
+  fill(&parts, session);
   options.late = 1;
   CHECK_OK(sluice_start(transfer, &parts.src_views, &none, &options, &run));
   while (!done) {
@@ -158,7 +80,7 @@ static void late_memory(sluice_session* session, int32_t rank) {
     }
   }
   CHECK_OK(sluice_wait(session, run, -1));
-  check(&parts, rank);
+  check(&parts, session);
 
   // A run that waits for memory is not over, and can be given up.
   CHECK_OK(sluice_start(transfer, &parts.src_views, &none, &options, &run));
@@ -182,7 +104,7 @@ static void own_halves(sluice_session* session, int32_t rank) {
   const int64_t upper[2] = {0, rank * (COLUMNS / 2)}, lower[2] = {ROWS / 2, upper[1]};
   const int64_t box_shape[2] = {ROWS / 2, COLUMNS / 2};
   sluice_box boxes[2] = {{NULL, NULL, 2, 0}, {NULL, NULL, 2, 0}};
-  sluice_layout whole = layout_of("R"), own_boxes = SLUICE_LAYOUT_INIT;
+  sluice_layout whole = layout_of(kMesh, "R"), own_boxes = SLUICE_LAYOUT_INIT;
   sluice_half source = SLUICE_HALF_INIT, target = SLUICE_HALF_INIT;
   sluice_own own = SLUICE_OWN_INIT;
   sluice_start_options options = SLUICE_START_OPTIONS_INIT;
@@ -257,8 +179,8 @@ static void own_halves(sluice_session* session, int32_t rank) {
 
 // What is wrong on one rank is an error on both.
 static void bad_input(sluice_session* session, int32_t rank) {
-  const sluice_layout rows = layout_of("S(0)"), columns = layout_of("S(1)");
-  sluice_layout garbled = layout_of("X(0)");
+  const sluice_layout rows = layout_of(kMesh, "S(0)"), columns = layout_of(kMesh, "S(1)");
+  sluice_layout garbled = layout_of(kMesh, "X(0)");
   sluice_tensor tensor = tensor_of(&rows, &columns);
   sluice_transfer* transfer = NULL;
   sluice_memory* memory = NULL;
@@ -280,7 +202,7 @@ static void bad_input(sluice_session* session, int32_t rank) {
   CHECK(sluice_allocate(session, 64, rank == 0 ? NULL : &memory) == SLUICE_INVALID_ARGUMENT);
 
   CHECK_OK(sluice_compile(session, &tensor, 1, 0, &transfer));
-  fill(&parts, rank);
+  fill(&parts, session);
   if (rank == 1) parts.src_view.ndim = -1;
   if (rank == 1) {
     CHECK_FAILS(sluice_start(transfer, &parts.src_views, &parts.dst_views, NULL, &run),
@@ -291,10 +213,10 @@ static void bad_input(sluice_session* session, int32_t rank) {
     CHECK_OK(sluice_start(transfer, &parts.src_views, &parts.dst_views, NULL, &run));
     CHECK(sluice_wait(session, run, -1) == SLUICE_INVALID_ARGUMENT);
   }
-  fill(&parts, rank);
+  fill(&parts, session);
   CHECK_OK(sluice_start(transfer, &parts.src_views, &parts.dst_views, NULL, &run));
   CHECK_OK(sluice_wait(session, run, -1));
-  check(&parts, rank);
+  check(&parts, session);
 
   CHECK_OK(sluice_allocate(session, rank == 0 ? 8192 : 0, &memory));
   CHECK((sluice_memory_data(memory) != NULL) == (rank == 0));
@@ -304,14 +226,13 @@ static void bad_input(sluice_session* session, int32_t rank) {
 
 // More runs than are known by number.
 static void many_runs(sluice_session* session, int32_t rank) {
-  const sluice_layout rows = layout_of("S(0)"), columns = layout_of("S(1)");
-  const sluice_tensor tensor = tensor_of(&rows, &columns);
   sluice_transfer* transfer = NULL;
   struct parts parts;
   sluice_run run = 0;
   int i;
-  CHECK_OK(sluice_compile(session, &tensor, 1, 0, &transfer));
-  fill(&parts, rank);
+  (void)rank;
+  CHECK_OK(compile_weight(session, &transfer));
+  fill(&parts, session);
   for (i = 0; i < 4100; ++i) {
     CHECK_OK(sluice_start(transfer, &parts.src_views, &parts.dst_views, NULL, &run));
     CHECK_OK(sluice_wait(session, run, -1));

@@ -9,16 +9,11 @@
 
 #include "c/check.h"
 #include "c/tests.h"
+#include "c/weight.h"
 #include "sluice/sluice.h"
 
 #define PROCESSES 3
-#define ROWS 6
-#define COLUMNS 9
-
 static const char kToken[] = "sesame";
-static const int64_t kShape[2] = {ROWS, COLUMNS};
-
-static float value_at(int64_t row, int64_t column) { return (float)(row * 100 + column); }
 
 static sluice_store* connect_store(const char* address) {
   sluice_connect_store_options options = SLUICE_CONNECT_STORE_OPTIONS_INIT;
@@ -30,45 +25,16 @@ static sluice_store* connect_store(const char* address) {
 
 // What lies by rows comes to lie by columns. Returns the status of the wait.
 static sluice_status rows_to_columns(sluice_session* session) {
-  const int32_t rank = sluice_session_rank(session), count = sluice_session_count(session);
-  const int64_t mesh[1] = {count};
-  const int64_t src_shape[2] = {ROWS / count, COLUMNS}, dst_shape[2] = {ROWS, COLUMNS / count};
-  float src[ROWS * COLUMNS], dst[ROWS * COLUMNS];
-  sluice_view src_view = {NULL, 0, NULL, NULL, 2, SLUICE_F32, 0, 0}, dst_view = src_view;
-  const sluice_views src_views = {&src_view, 1}, dst_views = {&dst_view, 1};
-  sluice_layout rows = SLUICE_LAYOUT_INIT, columns = SLUICE_LAYOUT_INIT;
-  sluice_tensor tensor = SLUICE_TENSOR_INIT;
   sluice_transfer* transfer = NULL;
+  struct parts parts;
   sluice_run run = 0;
-  sluice_status status;
-  int64_t i;
-  rows.mesh = columns.mesh = mesh;
-  rows.mesh_ndim = columns.mesh_ndim = 1;
-  rows.placements = "S(0)";
-  columns.placements = "S(1)";
-  tensor.name = "weight";
-  tensor.shape = kShape;
-  tensor.ndim = 2;
-  tensor.src = &rows;
-  tensor.dst = &columns;
-  tensor.src_dtype = tensor.dst_dtype = SLUICE_F32;
-  status = sluice_compile(session, &tensor, 1, 0, &transfer);
+  sluice_status status = compile_weight(session, &transfer);
   if (status != SLUICE_OK) return status;
-  src_view.data = src;
-  src_view.shape = src_shape;
-  dst_view.data = dst;
-  dst_view.shape = dst_shape;
-  for (i = 0; i < src_shape[0] * COLUMNS; ++i) {
-    src[i] = value_at(rank * src_shape[0] + i / COLUMNS, i % COLUMNS);
-  }
-  status = sluice_start(transfer, &src_views, &dst_views, NULL, &run);
-  if (status != SLUICE_OK) return status;
-  status = sluice_wait(session, run, -1);
-  if (status != SLUICE_OK) return status;
-  for (i = 0; i < ROWS * dst_shape[1]; ++i) {
-    CHECK(dst[i] == value_at(i / dst_shape[1], rank * dst_shape[1] + i % dst_shape[1]));
-  }
-  return SLUICE_OK;
+  fill(&parts, session);
+  status = sluice_start(transfer, &parts.src_views, &parts.dst_views, NULL, &run);
+  if (status == SLUICE_OK) status = sluice_wait(session, run, -1);
+  if (status == SLUICE_OK) check(&parts, session);
+  return status;
 }
 
 static void end_session(sluice_session* session) {
@@ -106,10 +72,9 @@ static void roles(int32_t rank, int32_t count, const char* address) {
   const int64_t part_shape[2] = {ROWS / (count - 1), COLUMNS};
   sluice_world_options options = SLUICE_WORLD_OPTIONS_INIT;
   sluice_member member = SLUICE_MEMBER_INIT;
-  sluice_layout layout = SLUICE_LAYOUT_INIT;
+  sluice_layout layout;
   sluice_half half = SLUICE_HALF_INIT;
   sluice_own own = SLUICE_OWN_INIT;
-  sluice_view view = {NULL, 0, NULL, NULL, 2, SLUICE_F32, 0, 0};
   sluice_start_options start = SLUICE_START_OPTIONS_INIT;
   sluice_store* store = NULL;
   sluice_world* world = NULL;
@@ -117,6 +82,7 @@ static void roles(int32_t rank, int32_t count, const char* address) {
   sluice_transfer* transfer = NULL;
   const char* missing = NULL;
   float data[ROWS * COLUMNS];
+  const sluice_view view = view_of(data, rank == 0 ? kShape : part_shape);
   sluice_run run = 0;
   int64_t members = 0, i;
   if (rank == 0) {
@@ -149,17 +115,13 @@ static void roles(int32_t rank, int32_t count, const char* address) {
   CHECK(sluice_session_rank(session) == rank);
   CHECK(sluice_world_rank(world, "server", 1) == 2 && sluice_world_rank(world, "judge", 0) == -1);
 
-  layout.mesh = rank == 0 ? one : servers;
+  layout = rank == 0 ? layout_of(one, "R") : layout_of(servers, "S(0)");
   layout.ranks = rank == 0 ? first : others;
-  layout.mesh_ndim = 1;
-  layout.placements = rank == 0 ? "R" : "S(0)";
   half.name = "weight";
   half.shape = kShape;
   half.ndim = 2;
   half.dtype = SLUICE_F32;
   half.layout = &layout;
-  view.data = data;
-  view.shape = rank == 0 ? kShape : part_shape;
   half.memory.views = &view;
   half.memory.count = 1;
   if (rank == 0) {
@@ -186,11 +148,21 @@ static void roles(int32_t rank, int32_t count, const char* address) {
   end_session(session);
 }
 
+static void join_and_move(const sluice_world_options* options, int32_t rank, int32_t count) {
+  sluice_world* world = NULL;
+  sluice_session* session = NULL;
+  CHECK_OK(sluice_world_join(options, &world));
+  CHECK_OK(sluice_world_session(world, NULL, &session));
+  CHECK(sluice_session_rank(session) == rank && sluice_session_count(session) == count);
+  CHECK_OK(rows_to_columns(session));
+  end_session(session);
+  sluice_world_destroy(world);
+}
+
 // All but the name from the environment, then all of it, and then what the options leave open.
 static void environment(int32_t rank, int32_t count, const char* address) {
   sluice_world_options options = SLUICE_WORLD_OPTIONS_INIT;
   sluice_world* world = NULL;
-  sluice_session* session = NULL;
   char text[32];
   CHECK(sluice_environment_has_world() == 0);
   CHECK_FAILS(sluice_world_join(NULL, &world), SLUICE_INVALID_ARGUMENT, "SLUICE_");
@@ -203,17 +175,8 @@ static void environment(int32_t rank, int32_t count, const char* address) {
   CHECK(sluice_environment_has_world() == 1);
   options.from_environment = 1;
   options.name = "environment";
-  CHECK_OK(sluice_world_join(&options, &world));
-  CHECK_OK(sluice_world_session(world, NULL, &session));
-  CHECK(sluice_session_rank(session) == rank && sluice_session_count(session) == count);
-  CHECK_OK(rows_to_columns(session));
-  end_session(session);
-  sluice_world_destroy(world);
-  CHECK_OK(sluice_world_join(NULL, &world));
-  CHECK_OK(sluice_world_session(world, NULL, &session));
-  CHECK_OK(rows_to_columns(session));
-  end_session(session);
-  sluice_world_destroy(world);
+  join_and_move(&options, rank, count);
+  join_and_move(NULL, rank, count);
   CHECK(unsetenv("SLUICE_RANK") == 0 && unsetenv("SLUICE_SIZE") == 0);
   CHECK(unsetenv("SLUICE_WORLD") == 0);
   snprintf(text, sizeof text, "a:1,b:%d", (int)count - 1);
@@ -223,12 +186,7 @@ static void environment(int32_t rank, int32_t count, const char* address) {
   options.role = rank == 0 ? "a" : "b";
   options.rank = rank == 0 ? 0 : rank - 1;
   options.count = rank == 0 ? 1 : count - 1;
-  CHECK_OK(sluice_world_join(&options, &world));
-  CHECK_OK(sluice_world_session(world, NULL, &session));
-  CHECK(sluice_session_rank(session) == rank && sluice_session_count(session) == count);
-  CHECK_OK(rows_to_columns(session));
-  end_session(session);
-  sluice_world_destroy(world);
+  join_and_move(&options, rank, count);
 }
 
 // The last rank leaves after the first epoch.
