@@ -5,50 +5,30 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "main/fails.h"
+#include "main/own_folder.h"
 
 namespace sluice {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::UnorderedElementsAre;
 
 class AtomicFileTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string made = testing::TempDir() + "sluice_atomic_XXXXXX";
-    ASSERT_NE(mkdtemp(made.data()), nullptr);
-    directory_ = made;
-  }
-  void TearDown() override { fs::remove_all(directory_); }
+  std::string Path(const std::string& name) const { return folder_.path() / name; }
+  std::string Content(const std::string& name) const { return FileText(Path(name)); }
+  std::vector<std::string> Names() const { return NamesIn(folder_.path()); }
 
-  std::string Path(const std::string& name) const { return directory_ + "/" + name; }
-
-  std::vector<std::string> Names() const {
-    std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(directory_)) {
-      names.push_back(entry.path().filename());
-    }
-    return names;
-  }
-
-  static std::string Content(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-
-  std::string directory_;
+  const OwnFolder folder_;
 };
 
 TEST_F(AtomicFileTest, TheNameMeansTheOldFileUntilTheCommit) {
@@ -56,10 +36,10 @@ TEST_F(AtomicFileTest, TheNameMeansTheOldFileUntilTheCommit) {
   auto file = AtomicFile::Create(Path("a")).value();
   ASSERT_TRUE(file.WriteAt(4, "name").ok());
   ASSERT_TRUE(file.WriteAt(0, "new ").ok());
-  EXPECT_EQ(Content(Path("a")), "old");
+  EXPECT_EQ(Content("a"), "old");
   ASSERT_TRUE(file.Commit().ok());
-  EXPECT_EQ(Content(Path("a")), "new name");
-  EXPECT_THAT(Names(), UnorderedElementsAre("a"));
+  EXPECT_EQ(Content("a"), "new name");
+  EXPECT_THAT(Names(), ElementsAre("a"));
 }
 
 TEST_F(AtomicFileTest, GapsReadAsZerosAndTheLengthCanBeSet) {
@@ -67,7 +47,7 @@ TEST_F(AtomicFileTest, GapsReadAsZerosAndTheLengthCanBeSet) {
   ASSERT_TRUE(file.WriteAt(2, "xyz").ok());
   ASSERT_TRUE(file.Resize(4).ok());
   ASSERT_TRUE(file.CommitUnsynced().ok());
-  EXPECT_EQ(Content(Path("a")), std::string("\0\0xy", 4));
+  EXPECT_EQ(Content("a"), std::string("\0\0xy", 4));
 }
 
 TEST_F(AtomicFileTest, WithoutACommitNothingIsLeft) {
@@ -75,7 +55,7 @@ TEST_F(AtomicFileTest, WithoutACommitNothingIsLeft) {
     auto file = AtomicFile::Create(Path("a")).value();
     ASSERT_TRUE(file.WriteAt(0, "x").ok());
     EXPECT_EQ(Names().size(), 1u);
-    EXPECT_EQ(fs::path(file.temporary()).parent_path(), directory_);
+    EXPECT_EQ(fs::path(file.temporary()).parent_path(), folder_.path());
   }
   EXPECT_THAT(Names(), IsEmpty());
 }
@@ -89,7 +69,7 @@ TEST_F(AtomicFileTest, MovingPassesTheTemporaryOn) {
     EXPECT_EQ(Names().size(), 1u);
   }
   ASSERT_TRUE(other.Commit().ok());
-  EXPECT_THAT(Names(), UnorderedElementsAre("b"));
+  EXPECT_THAT(Names(), ElementsAre("b"));
 }
 
 TEST_F(AtomicFileTest, OtherProcessesWriteRangesOfIt) {
@@ -113,7 +93,7 @@ TEST_F(AtomicFileTest, OtherProcessesWriteRangesOfIt) {
     EXPECT_EQ(state, 0);
   }
   ASSERT_TRUE(file.Commit().ok());
-  EXPECT_EQ(Content(Path("a")), "partpartpart");
+  EXPECT_EQ(Content("a"), "partpartpart");
 }
 
 TEST_F(AtomicFileTest, OpensNothingElseOfThatName) {
@@ -147,9 +127,9 @@ TEST_F(AtomicFileTest, TwoOfOneNameDoNotMeet) {
   ASSERT_TRUE(one->WriteAt(0, "one").ok());
   ASSERT_TRUE(two->WriteAt(0, "two").ok());
   ASSERT_TRUE(two->Commit().ok());
-  EXPECT_EQ(Content(Path("a")), "two");
+  EXPECT_EQ(Content("a"), "two");
   ASSERT_TRUE(one->Commit().ok());
-  EXPECT_EQ(Content(Path("a")), "one");
+  EXPECT_EQ(Content("a"), "one");
 }
 
 TEST_F(AtomicFileTest, HasThePermissionsOfANewFile) {
@@ -171,13 +151,12 @@ TEST_F(AtomicFileTest, ErrorsNameTheFile) {
   EXPECT_THAT(nowhere.status(), Fails(absl::StatusCode::kNotFound, "none/a"));
   EXPECT_EQ(AtomicFile::OpenTemporary(Path("none"), 0).status().code(),
             absl::StatusCode::kNotFound);
-  EXPECT_EQ(AtomicFile::Create(directory_ + "/").status().code(),
-            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(AtomicFile::Create(Path("")).status().code(), absl::StatusCode::kInvalidArgument);
   // A directory cannot be replaced, and the temporary does not stay.
   ASSERT_TRUE(fs::create_directory(Path("d")));
   const absl::Status status = WriteFileAtomically(Path("d"), "x");
   EXPECT_THAT(std::string(status.message()), HasSubstr("cannot rename"));
-  EXPECT_THAT(Names(), UnorderedElementsAre("d"));
+  EXPECT_THAT(Names(), ElementsAre("d"));
 }
 
 }  // namespace

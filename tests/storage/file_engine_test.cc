@@ -168,10 +168,7 @@ TEST_P(AtOnceTest, ReadingAsideBringsTheSame) {
     ops.back().aside = true;
   }
   if (!run_->Finish(ops)) return;
-  for (const ReadOp& op : ops) {
-    run_->ExpectBytes(op.cookie, absl::string_view(content_).substr(static_cast<size_t>(op.offset),
-                                                                    static_cast<size_t>(op.bytes)));
-  }
+  run_->ExpectAll(ops, content_);
   run_->ExpectGuards();
 }
 

@@ -40,12 +40,14 @@ class FileSourceTest : public testing::TestWithParam<FileEngine> {
     return nullptr;
   }
 
-  // Writes files "0" to "count - 1" of `bytes` each.
+  // Writes files "0" to "count - 1" of `bytes` each, whose contents are contents_.
   std::vector<std::string> WriteFiles(int count, int64_t bytes) {
     std::vector<std::string> names;
+    contents_.clear();
     for (int i = 0; i < count; ++i) {
       names.push_back(std::to_string(i));
-      storage_.Write(names.back(), SourceContent(static_cast<uint64_t>(i), bytes));
+      contents_.push_back(SourceContent(static_cast<uint64_t>(i), bytes));
+      storage_.Write(names.back(), contents_.back());
     }
     return names;
   }
@@ -61,11 +63,8 @@ class FileSourceTest : public testing::TestWithParam<FileEngine> {
   }
 
   FileStorage storage_;
+  std::vector<std::string> contents_;
 };
-
-absl::string_view Part(absl::string_view content, int64_t offset, int64_t bytes) {
-  return content.substr(static_cast<size_t>(offset), static_cast<size_t>(bytes));
-}
 
 TEST_P(FileSourceTest, RefusesNamesThatLeadOutOfTheDirectory) {
   for (const std::string name : {"/etc/passwd", "..", "../a", "a/../../b", "a/..", ""}) {
@@ -157,10 +156,7 @@ TEST_P(FileSourceTest, ClosesTheLongestIdleFileBeyondItsLimit) {
       EXPECT_LE(OpenFilesInStorage(), kOpen);
       if (!run.UntilEnded(std::max<int64_t>(0, run.outstanding() - 5))) return;
     }
-    for (const ReadOp& op : ops) {
-      const std::string content = SourceContent(static_cast<uint64_t>(op.object), 9000);
-      run.ExpectBytes(op.cookie, Part(content, op.offset, op.bytes));
-    }
+    run.ExpectAll(ops, contents_);
   }
   EXPECT_GE(source->counters().opens, kFiles);
   // One that stays in use stays open.
@@ -194,10 +190,7 @@ TEST_P(FileSourceTest, LivesWithTooFewDescriptors) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   ASSERT_TRUE(started.ok()) << started;
   if (!ended) return;
-  for (const ReadOp& op : ops) {
-    const std::string content = SourceContent(static_cast<uint64_t>(op.object), 4096);
-    run.ExpectBytes(op.cookie, Part(content, op.offset, op.bytes));
-  }
+  run.ExpectAll(ops, contents_);
 }
 
 TEST_P(FileSourceTest, NoticesTruncation) {
@@ -217,7 +210,7 @@ TEST_P(FileSourceTest, NoticesTruncation) {
     if (!run.UntilAllEnded()) return;
     EXPECT_TRUE(absl::IsDataLoss(run.Outcome(gone))) << run.Outcome(gone);
     EXPECT_TRUE(absl::IsDataLoss(run.Outcome(cut))) << run.Outcome(cut);
-    run.ExpectBytes(left, Part(SourceContent(0, 1 << 20), 9000, 1000));
+    run.ExpectBytes(left, contents_[0].substr(9000, 1000));
   }
 }
 
@@ -232,10 +225,7 @@ TEST_P(FileSourceTest, GoesFromThreadToThread) {
   std::thread([&] { EXPECT_TRUE(run.Start(ops).ok()); }).join();
   std::thread([&] { run.Poll(5); }).join();
   if (!run.UntilAllEnded()) return;
-  for (const ReadOp& op : ops) {
-    const std::string content = SourceContent(static_cast<uint64_t>(op.object), 400'000);
-    run.ExpectBytes(op.cookie, Part(content, op.offset, op.bytes));
-  }
+  run.ExpectAll(ops, contents_);
 }
 
 INSTANTIATE_TEST_SUITE_P(Engine, FileSourceTest,
@@ -255,7 +245,7 @@ TEST(FileAlignmentTest, MemoryFilesAreReadExactly) {
   SourceRun run(source.get());
   const uint64_t cookie = run.Read(0, 777, 1001);
   if (!run.UntilAllEnded()) return;
-  run.ExpectBytes(cookie, Part(content, 777, 1001));
+  run.ExpectBytes(cookie, content.substr(777, 1001));
   EXPECT_EQ(source->counters().bytes_read, 1001);
 }
 

@@ -92,13 +92,7 @@ class HttpSource : public testing::Test {
     for (int i = 0; i < count; ++i) ops.push_back(run_->Op(0, i * 100, bytes));
     return ops;
   }
-  void ExpectAll(const std::vector<ReadOp>& ops) {
-    for (const ReadOp& op : ops) {
-      run_->ExpectBytes(op.cookie,
-                        absl::string_view(content_).substr(static_cast<size_t>(op.offset),
-                                                           static_cast<size_t>(op.bytes)));
-    }
-  }
+  void ExpectAll(const std::vector<ReadOp>& ops) { run_->ExpectAll(ops, content_); }
 
   std::unique_ptr<NginxServer> server_;
   std::string content_;

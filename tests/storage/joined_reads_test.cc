@@ -2,7 +2,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
 #include "oracle/sampled.h"
 #include "storage/file/file_source.h"
@@ -21,14 +20,14 @@ class JoinedReads : public testing::TestWithParam<Kind> {
  protected:
   static constexpr int64_t kBytes = 1 << 20;
 
-  JoinedReads() {
+  void SetUp() override {
     storage_.Write("a", content_);
     FileSourceOptions options;
     options.engine = GetParam().engine;
     options.access = GetParam().access;
     auto source = MakeFileSource(storage_.directory(), {"a"}, options);
-    if (absl::IsUnavailable(source.status())) return;  // no io_uring here
-    EXPECT_TRUE(source.ok()) << source.status();
+    if (absl::IsUnavailable(source.status())) GTEST_SKIP() << source.status();  // no io_uring
+    ASSERT_TRUE(source.ok()) << source.status();
     source_ = *std::move(source);
   }
   // Neighbours from `offset` on, all but the first of which may join.
@@ -43,10 +42,7 @@ class JoinedReads : public testing::TestWithParam<Kind> {
     return ops;
   }
   void ExpectAll(const SourceRun& run, const std::vector<ReadOp>& ops) const {
-    for (const ReadOp& op : ops) {
-      run.ExpectBytes(op.cookie, absl::string_view(content_).substr(static_cast<size_t>(op.offset),
-                                                                    static_cast<size_t>(op.bytes)));
-    }
+    run.ExpectAll(ops, content_);
     run.ExpectGuards();
   }
 
@@ -56,7 +52,6 @@ class JoinedReads : public testing::TestWithParam<Kind> {
 };
 
 TEST_P(JoinedReads, NeighboursAreOneRequest) {
-  if (source_ == nullptr) GTEST_SKIP() << "no io_uring";
   SourceRun run(source_.get());
   const std::vector<ReadOp> ops = Neighbours(&run, 8192, {4096, 8192, 4096, 65536});
   if (!run.Finish(ops)) return;
@@ -67,7 +62,6 @@ TEST_P(JoinedReads, NeighboursAreOneRequest) {
 // Blocks of a disk do not overlap: what begins inside one is a request of its own, where the page
 // cache is passed by. Through it, anything joins.
 TEST_P(JoinedReads, PartsOfAnyLengthArrive) {
-  if (source_ == nullptr) GTEST_SKIP() << "no io_uring";
   SourceRun run(source_.get());
   const std::vector<ReadOp> ops = Neighbours(&run, 77, {4019, 100, 3996, 5000, 1, 70'000});
   if (!run.Finish(ops)) return;
@@ -79,7 +73,6 @@ TEST_P(JoinedReads, PartsOfAnyLengthArrive) {
 }
 
 TEST_P(JoinedReads, WhatMayNotJoinDoesNot) {
-  if (source_ == nullptr) GTEST_SKIP() << "no io_uring";
   SourceRun run(source_.get());
   std::vector<ReadOp> ops = Neighbours(&run, 0, {4096, 4096, 4096});
   ops[1].may_join = false;
@@ -90,22 +83,17 @@ TEST_P(JoinedReads, WhatMayNotJoinDoesNot) {
 }
 
 TEST_P(JoinedReads, OneRequestIsNoLongerThanEightMebibytes) {
-  if (source_ == nullptr) GTEST_SKIP() << "no io_uring";
   const std::string content = SourceContent(4, 20 << 20);
   storage_.Write("a", content);
   SourceRun run(source_.get());
   const std::vector<ReadOp> ops = Neighbours(&run, 0, std::vector<int64_t>(20, 1 << 20));
   if (!run.Finish(ops)) return;
-  for (const ReadOp& op : ops) {
-    run.ExpectBytes(op.cookie, absl::string_view(content).substr(static_cast<size_t>(op.offset),
-                                                                 static_cast<size_t>(op.bytes)));
-  }
+  run.ExpectAll(ops, content);
   EXPECT_EQ(source_->counters().requests, 3);
 }
 
 // Those before the end of the file are none the worse for it.
 TEST_P(JoinedReads, AFileThatEndsFailsTheReadsBeyond) {
-  if (source_ == nullptr) GTEST_SKIP() << "no io_uring";
   SourceRun run(source_.get());
   const std::vector<ReadOp> ops = Neighbours(&run, kBytes - 8192, {4096, 4096, 4096, 4096});
   if (!run.Finish(ops)) return;
@@ -116,7 +104,6 @@ TEST_P(JoinedReads, AFileThatEndsFailsTheReadsBeyond) {
 
 // Each ends, with its bytes or as cancelled; the others have theirs.
 TEST_P(JoinedReads, ACancelledPartTakesNoOtherWithIt) {
-  if (source_ == nullptr) GTEST_SKIP() << "no io_uring";
   SourceRun run(source_.get());
   for (int round = 0; round < oracle::Sampled(50); ++round) {
     const std::vector<ReadOp> ops = Neighbours(&run, 0, {65536, 65536, 65536, 65536});

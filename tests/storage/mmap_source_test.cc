@@ -73,21 +73,18 @@ TEST(MmapSourceTest, SurvivesTruncation) {
 
 TEST(MmapSourceTest, UnmapsTheLongestUnusedFileBeyondItsLimit) {
   const FileStorage storage;
-  std::vector<std::string> names;
+  std::vector<std::string> names, contents;
   for (int i = 0; i < 5; ++i) {
     names.push_back(std::to_string(i));
-    storage.Write(names.back(), SourceContent(static_cast<uint64_t>(i), 9000));
+    contents.push_back(SourceContent(static_cast<uint64_t>(i), 9000));
+    storage.Write(names.back(), contents.back());
   }
   auto source = MakeMmapSource(storage.directory(), names, {.files_max = 2}).value();
   SourceRun run(source.get());
   std::vector<ReadOp> ops;
   for (int i = 0; i < 30; ++i) ops.push_back(run.Op(i % 5, i * 200, 1000));
   if (!run.Finish(ops)) return;
-  for (const ReadOp& op : ops) {
-    const std::string content = SourceContent(static_cast<uint64_t>(op.object), 9000);
-    run.ExpectBytes(op.cookie,
-                    absl::string_view(content).substr(static_cast<size_t>(op.offset), 1000));
-  }
+  run.ExpectAll(ops, contents);
   EXPECT_GT(source->counters().opens, 5);
 }
 

@@ -81,10 +81,10 @@ TEST(SafetensorsTest, ReadsAnObjectWithoutTensors) {
 TEST(SafetensorsTest, SortsByOffset) {
   const auto header = Parse(Object(R"({"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]},)"
                                    R"("a":{"dtype":"BOOL","shape":[1],"data_offsets":[0,1]}})",
-                                   3));
-  ASSERT_TRUE(header.ok()) << header.status();
-  EXPECT_EQ(header->tensors[0].name, "a");
-  EXPECT_EQ(header->tensors[1].name, "b");
+                                   3))
+                          .value();
+  EXPECT_EQ(header.tensors[0].name, "a");
+  EXPECT_EQ(header.tensors[1].name, "b");
 }
 
 TEST(SafetensorsTest, TakesAnObjectOfUnknownSize) {

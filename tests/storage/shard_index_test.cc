@@ -1,7 +1,6 @@
 // Reading and writing index.json.
 #include "storage/format/shard_index.h"
 
-#include <cstdint>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -28,10 +27,10 @@ TEST(ShardIndexTest, ReadsTheExampleInItsComment) {
      "made_by": {"x": []},
      "objects": [
        {"name": "a.bin", "bytes": 512, "items": 4, "offset": 0, "item_bytes": 128, "sha": "?"},
-       {"name": "b.bin", "bytes": 512, "ranges": [[256, 128]]}]})");
-  ASSERT_TRUE(index.ok()) << index.status();
-  EXPECT_EQ(index->format, ShardFormat::kRaw);
-  const Catalog& catalog = index->catalog;
+       {"name": "b.bin", "bytes": 512, "ranges": [[256, 128]]}]})")
+                         .value();
+  EXPECT_EQ(index.format, ShardFormat::kRaw);
+  const Catalog& catalog = index.catalog;
   EXPECT_EQ(catalog.items(), 5);
   ASSERT_EQ(catalog.objects().size(), 2u);
   EXPECT_EQ(catalog.objects()[1].name, "b.bin");
@@ -45,14 +44,15 @@ TEST(ShardIndexTest, ReadsTheExampleInItsComment) {
 }
 
 TEST(ShardIndexTest, OrderOfKeysDoesNotMatter) {
-  const auto index = ParseShardIndex(
-      R"({"objects":[{"item_bytes":4,"stride":8,"offset":2,"items":2,"name":"a"}],"items":2,)"
-      R"("shape":[],"dtype":"F32","format":"npy","version":1})");
-  ASSERT_TRUE(index.ok()) << index.status();
-  EXPECT_EQ(index->format, ShardFormat::kNpy);
-  EXPECT_EQ(index->catalog.objects()[0].bytes, -1);
-  EXPECT_EQ(index->catalog.ItemAt(1).offset, 10);
-  EXPECT_EQ(index->catalog.UniformType()->element, ElementType::kF32);
+  const auto index =
+      ParseShardIndex(
+          R"({"objects":[{"item_bytes":4,"stride":8,"offset":2,"items":2,"name":"a"}],"items":2,)"
+          R"("shape":[],"dtype":"F32","format":"npy","version":1})")
+          .value();
+  EXPECT_EQ(index.format, ShardFormat::kNpy);
+  EXPECT_EQ(index.catalog.objects()[0].bytes, -1);
+  EXPECT_EQ(index.catalog.ItemAt(1).offset, 10);
+  EXPECT_EQ(index.catalog.UniformType()->element, ElementType::kF32);
 }
 
 TEST(ShardIndexTest, RefusesWhatIsMissingOrNotKnown) {

@@ -130,6 +130,18 @@ void SourceRun::ExpectBytes(uint64_t cookie, absl::string_view bytes) const {
                                       << entry.op.offset << " of object " << entry.op.object;
 }
 
+void SourceRun::ExpectAll(absl::Span<const ReadOp> ops, absl::string_view content) const {
+  for (const ReadOp& op : ops) {
+    ExpectBytes(op.cookie,
+                content.substr(static_cast<size_t>(op.offset), static_cast<size_t>(op.bytes)));
+  }
+}
+
+void SourceRun::ExpectAll(absl::Span<const ReadOp> ops,
+                          absl::Span<const std::string> contents) const {
+  for (const ReadOp& op : ops) ExpectAll({&op, 1}, contents[static_cast<size_t>(op.object)]);
+}
+
 void SourceRun::ExpectGuards() const {
   for (const auto& [cookie, entry] : reads_) {
     EXPECT_TRUE(AllGuard(entry.memory.get(), kGuardBytes)) << "written before a read's memory";

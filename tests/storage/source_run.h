@@ -55,6 +55,9 @@ class SourceRun {
   absl::string_view Bytes(uint64_t cookie) const;
   // Expects an OK outcome and these bytes.
   void ExpectBytes(uint64_t cookie, absl::string_view bytes) const;
+  // The same of reads of one object that has this content; of several, by number.
+  void ExpectAll(absl::Span<const ReadOp> ops, absl::string_view content) const;
+  void ExpectAll(absl::Span<const ReadOp> ops, absl::Span<const std::string> contents) const;
   // Expects that nothing was written outside the room of any read.
   void ExpectGuards() const;
 
