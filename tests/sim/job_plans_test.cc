@@ -30,21 +30,20 @@ TEST_P(FamiliesTest, RanksThatShareAPlanWouldMakeTheSame) {
     const absl::StatusOr<Job> job = MakeFamily(GetParam(), options);
     if (!job.ok() && ranks == 24) continue;  // no power of two
     ASSERT_TRUE(job.ok()) << job.status();
-    const absl::StatusOr<JobPlans> plans = JobPlans::Make(*job);
-    ASSERT_TRUE(plans.ok()) << plans.status();
+    const JobPlans plans = JobPlans::Make(*job).value();
     int64_t buckets = 0;
     for (int rank = 0; rank < ranks; ++rank) {
       const RankPlan direct = Direct(*job, rank);
-      EXPECT_TRUE(direct == Turned(plans->plan(rank), plans->turn(rank)))
+      EXPECT_TRUE(direct == Turned(plans.plan(rank), plans.turn(rank)))
           << job->name << ", rank " << rank;
       int64_t brought = 0;
       for (const RankBucket& bucket : direct.buckets) {
         buckets += static_cast<int>(bucket.id.fields().src) == rank ? 1 : 0;
         brought += bucket.stay_bytes;
       }
-      EXPECT_EQ(brought, plans->needed_bytes(rank)) << job->name << ", rank " << rank;
+      EXPECT_EQ(brought, plans.needed_bytes(rank)) << job->name << ", rank " << rank;
     }
-    EXPECT_EQ(plans->buckets(), buckets);
+    EXPECT_EQ(plans.buckets(), buckets);
   }
 }
 
@@ -57,30 +56,26 @@ INSTANTIATE_TEST_SUITE_P(, FamiliesTest, testing::ValuesIn(FamilyNames()), [](co
 TEST(JobPlansTest, AWrongPeriodIsNoticed) {
   FamilyOptions options;
   options.ranks = 16;
-  absl::StatusOr<Job> job = MakeFamily("fsdp-tp", options);
-  ASSERT_TRUE(job.ok());
-  job->period = 1;
-  EXPECT_EQ(JobPlans::Make(*job).status().code(), absl::StatusCode::kInternal);
+  Job job = MakeFamily("fsdp-tp", options).value();
+  job.period = 1;
+  EXPECT_EQ(JobPlans::Make(job).status().code(), absl::StatusCode::kInternal);
 }
 
 TEST(JobPlansTest, AutomaticKnobsArePlannedAndTold) {
   FamilyOptions family;
   family.ranks = 16;
   family.pair_bytes = 3 << 20;
-  absl::StatusOr<Job> job = MakeFamily("all-to-all", family);
-  ASSERT_TRUE(job.ok()) << job.status();
-  job->bucket_bytes = 0;
-  job->max_in_flight = 0;
-  const absl::StatusOr<JobPlans> automatic = JobPlans::Make(*job);
-  ASSERT_TRUE(automatic.ok()) << automatic.status();
-  job->bucket_bytes = automatic->bucket_bytes();
-  job->max_in_flight = automatic->max_in_flight();
-  EXPECT_GE(job->bucket_bytes, 256 << 10);
-  EXPECT_GE(job->max_in_flight, 1);
-  const absl::StatusOr<JobPlans> given = JobPlans::Make(*job);
-  ASSERT_TRUE(given.ok()) << given.status();
-  EXPECT_EQ(given->buckets(), automatic->buckets());
-  EXPECT_TRUE(given->plan(0) == automatic->plan(0));
+  Job job = MakeFamily("all-to-all", family).value();
+  job.bucket_bytes = 0;
+  job.max_in_flight = 0;
+  const JobPlans automatic = JobPlans::Make(job).value();
+  job.bucket_bytes = automatic.bucket_bytes();
+  job.max_in_flight = automatic.max_in_flight();
+  EXPECT_GE(job.bucket_bytes, 256 << 10);
+  EXPECT_GE(job.max_in_flight, 1);
+  const JobPlans given = JobPlans::Make(job).value();
+  EXPECT_EQ(given.buckets(), automatic.buckets());
+  EXPECT_TRUE(given.plan(0) == automatic.plan(0));
 }
 
 TEST(JobPlansTest, TurnedIdsKeepTheirOrderOfPhases) {
@@ -94,11 +89,10 @@ TEST(JobPlansTest, TurnedIdsKeepTheirOrderOfPhases) {
 TEST(JobPlansTest, CanBeStopped) {
   FamilyOptions options;
   options.ranks = 256;
-  const absl::StatusOr<Job> job = MakeFamily("fsdp-tp", options);
-  ASSERT_TRUE(job.ok());
+  const Job job = MakeFamily("fsdp-tp", options).value();
   int calls = 0;
   const auto stop = [&calls](int, int) { return ++calls < 3; };
-  EXPECT_EQ(JobPlans::Make(*job, stop).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(JobPlans::Make(job, stop).status().code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(calls, 3);
 }
 

@@ -1,6 +1,5 @@
 // The simulator beside real sessions over loopback: the same transfers, the same number of buckets,
 // the same limits; and memory is as it should be.
-#include <mutex>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -59,29 +58,27 @@ TEST_P(RealSessionTest, DoesWhatIsSimulated) {
       job.bucket_bytes = *options.bucket_bytes;
       job.max_in_flight = *options.max_in_flight;
       job.slots = budget;
-      const absl::StatusOr<JobPlans> plans = JobPlans::Make(job);
-      ASSERT_TRUE(plans.ok()) << plans.status();
+      const JobPlans plans = JobPlans::Make(job).value();
       SimulationOptions simulation;
       simulation.budget_buckets = budget;
       simulation.max_in_flight = *options.max_in_flight;
-      const absl::StatusOr<SimulationOutcome> outcome = Simulate(*plans, simulation);
-      ASSERT_TRUE(outcome.ok()) << outcome.status();
+      const SimulationOutcome outcome = Simulate(plans, simulation).value();
       int64_t finished = 0;
       for (int rank = 0; rank < ranks; ++rank) {
         const size_t i = static_cast<size_t>(rank);
         finished += seen.counters[i].buckets_finished;
         // How many are held at once depends on who is quick, but for one at a time.
-        EXPECT_LE(seen.counters[i].buckets_peak, outcome->ranks[i].channels * 2);
+        EXPECT_LE(seen.counters[i].buckets_peak, outcome.ranks[i].channels * 2);
         if (budget == 1) {
-          EXPECT_EQ(seen.counters[i].buckets_peak, outcome->ranks[i].peak_buckets);
+          EXPECT_EQ(seen.counters[i].buckets_peak, outcome.ranks[i].peak_buckets);
         }
         if (budget > 0) {
-          EXPECT_LE(outcome->ranks[i].peak_buckets, budget);
+          EXPECT_LE(outcome.ranks[i].peak_buckets, budget);
         }
         EXPECT_EQ(seen.stats[i].peak_buckets_without_budget,
-                  plans->plan(rank).peak_buckets_without_budget);
+                  plans.plan(rank).peak_buckets_without_budget);
       }
-      EXPECT_EQ(finished, outcome->finished_parts);
+      EXPECT_EQ(finished, outcome.finished_parts);
     }
   }
 }

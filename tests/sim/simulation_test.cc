@@ -3,7 +3,6 @@
 #include "sim/simulation.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -69,13 +68,12 @@ TransferSpec OneTensor(int64_t elements, DType src, DType dst) {
 }
 
 TEST(SimulationTest, OneBucketTakesLatencyAndItsBytes) {
-  const absl::StatusOr<JobPlans> plans =
-      JobPlans::Make(JobOf(OneTensor(1 << 20, DType::kF32, DType::kF32), 2));
-  ASSERT_TRUE(plans.ok()) << plans.status();
+  const JobPlans plans =
+      JobPlans::Make(JobOf(OneTensor(1 << 20, DType::kF32, DType::kF32), 2)).value();
   SimulationOptions options = Options(1);
   options.network.port_rate = 1e9;
   options.network.latency = 2e-6;
-  const SimulationOutcome outcome = Simulated(*plans, options);
+  const SimulationOutcome outcome = Simulated(plans, options);
   const TimePs wire = TimePs{4 << 20} * 1000;
   EXPECT_EQ(outcome.makespan, 2000000 + wire);
   EXPECT_EQ(outcome.link_bound, wire);
@@ -84,15 +82,14 @@ TEST(SimulationTest, OneBucketTakesLatencyAndItsBytes) {
 
 TEST(SimulationTest, CopiesTakeTime) {
   // f32 to bf16: packed at the source, received in place.
-  const absl::StatusOr<JobPlans> plans =
-      JobPlans::Make(JobOf(OneTensor(1 << 20, DType::kF32, DType::kBF16), 2));
-  ASSERT_TRUE(plans.ok()) << plans.status();
+  const JobPlans plans =
+      JobPlans::Make(JobOf(OneTensor(1 << 20, DType::kF32, DType::kBF16), 2)).value();
   SimulationOptions options = Options(1);
   options.network.port_rate = 1e9;
   options.network.latency = 0;
   options.network.copy_rate = 2e9;
   options.network.copy_latency = 7e-6;
-  const SimulationOutcome outcome = Simulated(*plans, options);
+  const SimulationOutcome outcome = Simulated(plans, options);
   EXPECT_EQ(outcome.makespan, 7000000 + TimePs{2 << 20} * 500 + TimePs{2 << 20} * 1000);
   EXPECT_EQ(outcome.ranks[0].peak_bytes, 2 << 20);
   EXPECT_EQ(outcome.ranks[1].peak_bytes, 0);
@@ -101,18 +98,17 @@ TEST(SimulationTest, CopiesTakeTime) {
 TEST(SimulationTest, ABudgetOfOneKeepsPackingFromOverlapping) {
   // Two buckets: pack, send, pack, send; with two slots the second pack hides behind the first
   // send.
-  const absl::StatusOr<JobPlans> plans =
-      JobPlans::Make(JobOf(OneTensor(1 << 20, DType::kF32, DType::kBF16), 2, 1 << 20));
-  ASSERT_TRUE(plans.ok()) << plans.status();
+  const JobPlans plans =
+      JobPlans::Make(JobOf(OneTensor(1 << 20, DType::kF32, DType::kBF16), 2, 1 << 20)).value();
   SimulationOptions options = Options(1);
   options.network.port_rate = 1e9;
   options.network.latency = 0;
   options.network.copy_rate = 2e9;
   options.network.copy_latency = 0;
   const TimePs send = TimePs{1 << 20} * 1000, pack = send / 2;
-  EXPECT_EQ(Simulated(*plans, options).makespan, 2 * (pack + send));
+  EXPECT_EQ(Simulated(plans, options).makespan, 2 * (pack + send));
   options.budget_buckets = 2;
-  EXPECT_EQ(Simulated(*plans, options).makespan, pack + 2 * send);
+  EXPECT_EQ(Simulated(plans, options).makespan, pack + 2 * send);
 }
 
 TEST(SimulationTest, CopiesThatBlockKeepTheRankFromAllElse) {
@@ -120,46 +116,43 @@ TEST(SimulationTest, CopiesThatBlockKeepTheRankFromAllElse) {
   TransferSpec spec = OneTensor(1 << 20, DType::kF32, DType::kBF16);
   spec.tensors.push_back(OneTensor(1 << 20, DType::kF32, DType::kF32).tensors[0]);
   std::swap(spec.tensors[1].src, spec.tensors[1].dst);
-  const absl::StatusOr<JobPlans> plans = JobPlans::Make(JobOf(std::move(spec), 2));
-  ASSERT_TRUE(plans.ok()) << plans.status();
+  const JobPlans plans = JobPlans::Make(JobOf(std::move(spec), 2)).value();
   SimulationOptions options = Options(0);
   options.network.latency = 0;
   options.network.copy_rate = 4e9;
   options.network.copy_latency = 0;
   const TimePs pack = TimePs{2 << 20} * 250;
   const auto partner = static_cast<size_t>(HeldCause::kPartner);
-  EXPECT_EQ(Simulated(*plans, options).held[partner], pack);  // rank 1, for what is packed
+  EXPECT_EQ(Simulated(plans, options).held[partner], pack);  // rank 1, for what is packed
   options.network.copies_block = true;
-  EXPECT_EQ(Simulated(*plans, options).held[partner], 2 * pack);
+  EXPECT_EQ(Simulated(plans, options).held[partner], 2 * pack);
 }
 
 TEST(SimulationTest, WithCopiesThatBlockALocalBucketEndsBeforeTheNextBegins) {
-  const absl::StatusOr<JobPlans> plans = JobPlans::Make(JobOf(AllToAll(8, 1024), 8, 256));
-  ASSERT_TRUE(plans.ok()) << plans.status();
+  const JobPlans plans = JobPlans::Make(JobOf(AllToAll(8, 1024), 8, 256)).value();
   SimulationOptions options = Options(0);
   options.network.copies_block = true;
-  const SimulationOutcome outcome = Simulated(*plans, options);
-  EXPECT_EQ(outcome.finished_parts, Parts(*plans));
-  EXPECT_LT(Peak(outcome), plans->plan(0).peak_buckets_without_budget);
+  const SimulationOutcome outcome = Simulated(plans, options);
+  EXPECT_EQ(outcome.finished_parts, Parts(plans));
+  EXPECT_LT(Peak(outcome), plans.plan(0).peak_buckets_without_budget);
   for (const int64_t budget : {1, 2, 3, 7}) {
     options.budget_buckets = budget;
-    const SimulationOutcome narrow = Simulated(*plans, options);
-    EXPECT_EQ(narrow.finished_parts, Parts(*plans));
+    const SimulationOutcome narrow = Simulated(plans, options);
+    EXPECT_EQ(narrow.finished_parts, Parts(plans));
     EXPECT_LE(Peak(narrow), budget);
   }
 }
 
 TEST(SimulationTest, BudgetsAreKeptAndReached) {
-  const absl::StatusOr<JobPlans> plans = JobPlans::Make(JobOf(AllToAll(8, 1024), 8, 256));
-  ASSERT_TRUE(plans.ok()) << plans.status();
+  const JobPlans plans = JobPlans::Make(JobOf(AllToAll(8, 1024), 8, 256)).value();
   for (const int64_t budget : {1, 2, 3, 7, 16}) {
-    const SimulationOutcome outcome = Simulated(*plans, Options(budget));
+    const SimulationOutcome outcome = Simulated(plans, Options(budget));
     EXPECT_EQ(Peak(outcome), budget);
-    EXPECT_EQ(outcome.finished_parts, Parts(*plans));
+    EXPECT_EQ(outcome.finished_parts, Parts(plans));
     for (const RankOutcome& rank : outcome.ranks) EXPECT_LE(rank.peak_bytes, budget * 256);
   }
-  const SimulationOutcome free = Simulated(*plans, Options(0));
-  EXPECT_EQ(Peak(free), plans->plan(0).peak_buckets_without_budget);
+  const SimulationOutcome free = Simulated(plans, Options(0));
+  EXPECT_EQ(Peak(free), plans.plan(0).peak_buckets_without_budget);
 }
 
 // Many channels on one rank: all of them are open at once without a budget.
@@ -171,18 +164,16 @@ TEST(SimulationTest, OneRankGathersFromVeryMany) {
   tensor.dst = MakeLayout({1}, {0}, "R");
   TransferSpec spec;
   spec.tensors.push_back(std::move(tensor));
-  const absl::StatusOr<JobPlans> plans = JobPlans::Make(JobOf(std::move(spec), kRanks));
-  ASSERT_TRUE(plans.ok()) << plans.status();
-  EXPECT_EQ(Peak(Simulated(*plans, Options(0))), kRanks);
-  EXPECT_EQ(Peak(Simulated(*plans, Options(3))), 3);
+  const JobPlans plans = JobPlans::Make(JobOf(std::move(spec), kRanks)).value();
+  EXPECT_EQ(Peak(Simulated(plans, Options(0))), kRanks);
+  EXPECT_EQ(Peak(Simulated(plans, Options(3))), 3);
 }
 
 TEST(SimulationTest, AKnownLookAheadOfOneStillFinishes) {
-  const absl::StatusOr<JobPlans> plans = JobPlans::Make(JobOf(AllToAll(8, 1024), 8, 256));
-  ASSERT_TRUE(plans.ok()) << plans.status();
+  const JobPlans plans = JobPlans::Make(JobOf(AllToAll(8, 1024), 8, 256)).value();
   SimulationOptions options = Options(4);
   options.look_ahead = 1;
-  EXPECT_EQ(Simulated(*plans, options).finished_parts, Parts(*plans));
+  EXPECT_EQ(Simulated(plans, options).finished_parts, Parts(plans));
 }
 
 // A sum of two ranks that one of them needs.
@@ -203,21 +194,19 @@ TEST(SimulationTest, AFoldTakesNoCopyAndNoSlotBetweenRanksOfANode) {
   options.network.copy_latency = 7e-6;
   const TimePs wire = 2000000 + TimePs{1 << 14} * 1000;
   const TimePs copy = 7000000 + TimePs{1 << 14} * 500;
-  const absl::StatusOr<JobPlans> near = JobPlans::Make(SumOfTwo({0, 0}));
-  ASSERT_TRUE(near.ok()) << near.status();
+  const JobPlans near = JobPlans::Make(SumOfTwo({0, 0})).value();
   for (const bool folds : {true, false}) {
     options.network.folds = folds;
-    const SimulationOutcome outcome = Simulated(*near, options);
+    const SimulationOutcome outcome = Simulated(near, options);
     // Otherwise its own contribution is added from where it lies, and the sum is copied out.
     EXPECT_EQ(outcome.makespan, folds ? wire : wire + 2 * copy) << folds;
     EXPECT_EQ(outcome.ranks[0].peak_bytes, folds ? 0 : 2 << 14) << folds;
     EXPECT_EQ(outcome.ranks[0].peak_operations, folds ? 3 : 1) << folds;
   }
-  const absl::StatusOr<JobPlans> far = JobPlans::Make(SumOfTwo({0, 1}));
-  ASSERT_TRUE(far.ok()) << far.status();
-  const SimulationOutcome one_by_one = Simulated(*far, options);
+  const JobPlans far = JobPlans::Make(SumOfTwo({0, 1})).value();
+  const SimulationOutcome one_by_one = Simulated(far, options);
   options.network.folds = true;
-  EXPECT_EQ(Simulated(*far, options).makespan, one_by_one.makespan);
+  EXPECT_EQ(Simulated(far, options).makespan, one_by_one.makespan);
   EXPECT_GT(one_by_one.ranks[0].peak_bytes, 0);
 }
 
@@ -230,8 +219,7 @@ TEST(SimulationTest, RandomJobsArriveWithEveryBudget) {
       if (seed % 4 >= 2) {
         for (int& node : job.node_of_rank) node /= 3;
       }
-      const absl::StatusOr<JobPlans> plans = JobPlans::Make(job);
-      ASSERT_TRUE(plans.ok()) << plans.status();
+      const JobPlans plans = JobPlans::Make(job).value();
       for (const int64_t budget : {0, 1, 2, 5}) {
         SimulationOptions options = Options(budget);
         options.max_in_flight = 1 + static_cast<int>(seed % 3);
@@ -239,8 +227,8 @@ TEST(SimulationTest, RandomJobsArriveWithEveryBudget) {
         options.seed = seed;
         options.network.folds = seed % 3 > 0;
         options.network.copies_block = seed % 5 == 0;
-        const SimulationOutcome outcome = Simulated(*plans, options);
-        EXPECT_EQ(outcome.finished_parts, Parts(*plans)) << "seed " << seed;
+        const SimulationOutcome outcome = Simulated(plans, options);
+        EXPECT_EQ(outcome.finished_parts, Parts(plans)) << "seed " << seed;
         EXPECT_GE(outcome.makespan, outcome.link_bound) << "seed " << seed;
         if (budget > 0) {
           EXPECT_LE(Peak(outcome), budget);
@@ -253,30 +241,28 @@ TEST(SimulationTest, RandomJobsArriveWithEveryBudget) {
 TEST(SimulationTest, EqualInputEqualOutput) {
   FamilyOptions family;
   family.ranks = 32;
-  const absl::StatusOr<JobPlans> plans = JobPlans::Make(*MakeFamily("pp-ep-tp-dp", family));
-  ASSERT_TRUE(plans.ok()) << plans.status();
+  const JobPlans plans = JobPlans::Make(*MakeFamily("pp-ep-tp-dp", family)).value();
   SimulationOptions options = Options(4);
   options.start_skew = 1e-4;
   options.seed = 7;
-  const SimulationOutcome first = Simulated(*plans, options);
-  const SimulationOutcome again = Simulated(*plans, options);
+  const SimulationOutcome first = Simulated(plans, options);
+  const SimulationOutcome again = Simulated(plans, options);
   EXPECT_EQ(first.makespan, again.makespan);
   EXPECT_EQ(first.held, again.held);
   EXPECT_EQ(first.waits, again.waits);
   EXPECT_EQ(first.events, again.events);
   options.seed = 8;
-  EXPECT_NE(Simulated(*plans, options).makespan, first.makespan);
+  EXPECT_NE(Simulated(plans, options).makespan, first.makespan);
 }
 
 TEST(SimulationTest, CanBeStopped) {
-  const absl::StatusOr<JobPlans> plans = JobPlans::Make(JobOf(AllToAll(8, 1024), 8, 256));
-  ASSERT_TRUE(plans.ok()) << plans.status();
+  const JobPlans plans = JobPlans::Make(JobOf(AllToAll(8, 1024), 8, 256)).value();
   const absl::StatusOr<SimulationOutcome> outcome =
-      Simulate(*plans, Options(2), [](int64_t, int64_t) { return false; });
+      Simulate(plans, Options(2), [](int64_t, int64_t) { return false; });
   ASSERT_TRUE(outcome.ok());
   EXPECT_TRUE(outcome->stopped);
   EXPECT_FALSE(outcome->stalled());
-  EXPECT_LT(outcome->finished_parts, Parts(*plans));
+  EXPECT_LT(outcome->finished_parts, Parts(plans));
 }
 
 // Ranks that share plans move exactly as if each had its own.
@@ -289,15 +275,13 @@ TEST(SimulationTest, SharedPlansChangeNothing) {
     family.bucket_bytes = 16 << 10;
     Job job = *MakeFamily(name, family);
     ASSERT_GT(job.period, 0);
-    const absl::StatusOr<JobPlans> shared = JobPlans::Make(job);
-    ASSERT_TRUE(shared.ok()) << shared.status();
+    const JobPlans shared = JobPlans::Make(job).value();
     job.period = 0;
-    const absl::StatusOr<JobPlans> own = JobPlans::Make(job);
-    ASSERT_TRUE(own.ok()) << own.status();
-    EXPECT_EQ(shared->distinct_plans(), 8);
-    EXPECT_EQ(own->distinct_plans(), 24);
-    const SimulationOutcome a = Simulated(*shared, Options(5));
-    const SimulationOutcome b = Simulated(*own, Options(5));
+    const JobPlans own = JobPlans::Make(job).value();
+    EXPECT_EQ(shared.distinct_plans(), 8);
+    EXPECT_EQ(own.distinct_plans(), 24);
+    const SimulationOutcome a = Simulated(shared, Options(5));
+    const SimulationOutcome b = Simulated(own, Options(5));
     EXPECT_EQ(a.makespan, b.makespan) << name;
     EXPECT_EQ(a.held, b.held) << name;
     EXPECT_EQ(a.events, b.events) << name;
