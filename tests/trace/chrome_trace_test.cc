@@ -1,6 +1,9 @@
-// The trace file, read by a JSON library: what viewers rely on.
+// The trace file of transfers and of streams, read by a JSON library: what viewers rely on.
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -9,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "plan/bucket.h"
 #include "sluice/trace.h"
 #include "trace/joined_log.h"
 #include "trace/recorder.h"
@@ -17,6 +21,7 @@ namespace sluice {
 namespace {
 
 using ::nlohmann::json;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 json EventsOf(const absl::StatusOr<std::string>& text) {
@@ -118,20 +123,6 @@ TEST(ChromeTrace, ASampleIsTwoCounters) {
   EXPECT_EQ(bytes[0].at("args").at("bytes"), 4096);
 }
 
-TEST(ChromeTrace, StagesHaveTheirNames) {
-  Log log(0);
-  TraceRecorder& recorder = log.recorder;
-  recorder.Span(TraceKind::kFill, BucketId(), 0, 1, 0, 1);
-  recorder.Span(TraceKind::kMove, BucketId(), 0, 1, 1, 2);
-  recorder.Span(TraceKind::kDrain, BucketId(), 0, 1, 2, 2);
-  const std::vector<json> spans = Where(EventsOf(ChromeTrace(log.log)), "ph", "X");
-  ASSERT_EQ(spans.size(), 3u);
-  EXPECT_EQ(spans[0].at("name"), "fill");
-  EXPECT_EQ(spans[1].at("name"), "move");
-  EXPECT_EQ(spans[2].at("name"), "drain");
-  EXPECT_EQ(spans[2].at("dur"), 0.0);
-}
-
 TEST(ChromeTrace, DroppedEventsAreMentioned) {
   Log log(0, 1);
   TraceRecorder& recorder = log.recorder;
@@ -175,6 +166,141 @@ TEST(ChromeTrace, BadPartsAreNamed) {
   const absl::StatusOr<std::string> twice = ChromeTrace({good, good});
   EXPECT_EQ(twice.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(twice.status().message(), HasSubstr("rank 1 comes twice"));
+}
+
+// {thread: its name}
+std::map<int, std::string> ThreadNames(const json& events) {
+  std::map<int, std::string> names;
+  for (const json& event : Where(events, "name", "thread_name")) {
+    names[event.at("tid")] = event.at("args").at("name");
+  }
+  return names;
+}
+
+TEST(StreamTrace, SpansAreOnTracksWithNames) {
+  JoinedTraceLog log(3);
+  TraceRecorder& recorder = *log.AddRecorder(16);
+  const int slot = log.AddTrack("slot 0");
+  const int consumer = log.AddTrack("the \"consumer\"");
+  recorder.Span(TraceKind::kStorageRead, slot, {.item = 7, .epoch = 2},
+                BucketId({.run = 4, .window = 2, .src = 3, .dst = 7}), 4096, 1000, 3500);
+  recorder.Span(TraceKind::kConsume, consumer, {.item = 7, .epoch = 2}, 4096, 4000, 5000);
+  recorder.Span(TraceKind::kConsumerWait, consumer, {}, 0, 2000, 4000);
+  const json events = EventsOf(ChromeTrace(log));
+  const std::map<int, std::string> names = ThreadNames(events);
+  EXPECT_EQ(names, (std::map<int, std::string>{{1, "slot 0"}, {2, "the \"consumer\""}}));
+  const std::vector<json> spans = Where(events, "ph", "X");
+  ASSERT_EQ(spans.size(), 3u);
+  const json read = {{"ph", "X"},
+                     {"pid", 4},
+                     {"tid", 1},
+                     {"name", "storage_read"},
+                     {"cat", "stream"},
+                     {"ts", 0.0},
+                     {"dur", 2.5},
+                     {"args",
+                      {{"bucket", "run 4 window 2 round 0 phase 0, rank 3 -> 7, n 0"},
+                       {"bytes", 4096},
+                       {"item", 7},
+                       {"epoch", 2}}}};
+  EXPECT_EQ(spans[0], read);
+  EXPECT_EQ(spans[1].at("tid"), 2);
+  EXPECT_FALSE(spans[1].at("args").contains("bucket"));
+  EXPECT_EQ(spans[2].at("args"), (json{{"bytes", 0}}));
+}
+
+TEST(StreamTrace, KindsHaveTheirNames) {
+  JoinedTraceLog log(0);
+  TraceRecorder& recorder = *log.AddRecorder(16);
+  const int track = log.AddTrack("track");
+  int64_t now_ns = 0;
+  for (const TraceKind kind :
+       {TraceKind::kEpoch, TraceKind::kConsume, TraceKind::kConsumerWait, TraceKind::kStorageRead,
+        TraceKind::kDeviceCopy, TraceKind::kExchange}) {
+    recorder.Span(kind, track, {}, 1, now_ns, now_ns + 1);
+    ++now_ns;
+  }
+  for (const TraceKind kind : {TraceKind::kFill, TraceKind::kMove, TraceKind::kDrain}) {
+    recorder.Span(kind, BucketId(), 0, 1, now_ns, now_ns);
+  }
+  std::vector<std::string> names;
+  const std::vector<json> spans = Where(EventsOf(ChromeTrace(log)), "ph", "X");
+  for (const json& span : spans) names.push_back(span.at("name"));
+  EXPECT_THAT(names, ElementsAre("epoch", "consume", "consumer_wait", "storage_read", "device_copy",
+                                 "exchange", "fill", "move", "drain"));
+  EXPECT_EQ(spans.back().at("dur"), 0.0);
+}
+
+// Two that overlap, and one of another rank: each is a pair with an id that no other has.
+TEST(StreamTrace, ItemsAreAsynchronousPairs) {
+  std::vector<TracePart> parts;
+  for (const int rank : {0, 1}) {
+    JoinedTraceLog log(rank);
+    TraceRecorder& recorder = *log.AddRecorder(16);
+    const int items = log.AddTrack("items");
+    recorder.Span(TraceKind::kItem, items, {.item = 5, .epoch = 0}, 10, 1000, 9000);
+    if (rank == 0) recorder.Span(TraceKind::kItem, items, {.item = 6, .epoch = 0}, 20, 2000, 4000);
+    parts.push_back({.content = log.Serialize(), .clock_offset_ns = 0, .label = ""});
+  }
+  const json events = EventsOf(ChromeTrace(parts));
+  const std::vector<json> begins = Where(events, "ph", "b");
+  const std::vector<json> ends = Where(events, "ph", "e");
+  ASSERT_EQ(begins.size(), 3u);
+  ASSERT_EQ(ends.size(), 3u);
+  EXPECT_TRUE(Where(events, "ph", "X").empty());
+  std::set<std::string> ids;
+  for (size_t i = 0; i < begins.size(); ++i) {
+    ids.insert(begins[i].at("id").get<std::string>());
+    for (const char* key : {"id", "cat", "name", "pid", "tid"}) {
+      EXPECT_EQ(begins[i].at(key), ends[i].at(key)) << key;
+    }
+    EXPECT_EQ(begins[i].at("name"), "item");
+  }
+  EXPECT_EQ(ids.size(), 3u);
+  EXPECT_EQ(begins[1].at("ts"), 1.0);
+  EXPECT_EQ(ends[1].at("ts"), 3.0);
+  EXPECT_EQ(begins[1].at("args"), (json{{"item", 6}, {"epoch", 0}, {"bytes", 20}}));
+}
+
+TEST(StreamTrace, SamplesAreCountersOfTheStream) {
+  JoinedTraceLog log(1);
+  TraceRecorder& recorder = *log.AddRecorder(16);
+  const int train = log.AddTrack("train");
+  recorder.StreamSample(1000, train, 3, 4096);
+  recorder.StreamSample(2500, train, 2, 1024);
+  const json events = EventsOf(ChromeTrace(log));
+  const std::vector<json> buckets = Where(events, "name", "train: buckets in flight");
+  const std::vector<json> bytes = Where(events, "name", "train: bytes in flight");
+  ASSERT_EQ(buckets.size(), 2u);
+  ASSERT_EQ(bytes.size(), 2u);
+  const json expected = {{"ph", "C"},
+                         {"pid", 2},
+                         {"name", "train: buckets in flight"},
+                         {"ts", 1.5},
+                         {"args", {{"buckets", 2}}}};
+  EXPECT_EQ(buckets[1], expected);
+  EXPECT_EQ(bytes[0].at("args").at("bytes"), 4096);
+  EXPECT_TRUE(ThreadNames(events).empty()) << "a counter is no track";
+}
+
+// A stream's tracks come after the slots of transfers, whatever their number.
+TEST(StreamTrace, TracksDoNotMeetTheSlotsOfTransfers) {
+  JoinedTraceLog log(0);
+  TraceRecorder& transfers = *log.AddRecorder(16);
+  TraceRecorder& stream = *log.AddRecorder(16);
+  stream.Span(TraceKind::kConsume, log.AddTrack("consumer"), {}, 1, 0, 1);
+  stream.Span(TraceKind::kEpoch, log.AddTrack("epochs"), {}, 1, 0, 1);
+  transfers.Span(TraceKind::kMove, BucketId(), 5, 1, 0, 1);
+  transfers.Span(TraceKind::kMove, BucketId(), 0, 1, 0, 1);
+  EXPECT_EQ(
+      ThreadNames(EventsOf(ChromeTrace(log))),
+      (std::map<int, std::string>{{1, "slot 0"}, {6, "slot 5"}, {7, "consumer"}, {8, "epochs"}}));
+}
+
+TEST(StreamTrace, ATrackThatNobodyNamedHasItsNumber) {
+  JoinedTraceLog log(0);
+  log.AddRecorder(4)->Span(TraceKind::kConsume, 9, {}, 1, 0, 1);
+  EXPECT_EQ(ThreadNames(EventsOf(ChromeTrace(log))), (std::map<int, std::string>{{10, "track 9"}}));
 }
 
 }  // namespace

@@ -56,18 +56,16 @@ TraceContent Content() {
 
 TEST(TraceBytes, ThereAndBack) {
   const TraceContent written = Content();
-  const absl::StatusOr<TraceContent> content = DecodeTrace(EncodeTrace(written));
-  ASSERT_TRUE(content.ok()) << content.status();
-  EXPECT_EQ(content->rank, 70000);
-  EXPECT_EQ(content->dropped, 12);
-  EXPECT_EQ(content->tracks, written.tracks);
-  EXPECT_EQ(content->events, written.events);
+  const TraceContent content = DecodeTrace(EncodeTrace(written)).value();
+  EXPECT_EQ(content.rank, 70000);
+  EXPECT_EQ(content.dropped, 12);
+  EXPECT_EQ(content.tracks, written.tracks);
+  EXPECT_EQ(content.events, written.events);
 }
 
 TEST(TraceBytes, NothingRecorded) {
-  const absl::StatusOr<TraceContent> content = DecodeTrace(EncodeTrace({}));
-  ASSERT_TRUE(content.ok()) << content.status();
-  EXPECT_TRUE(content->events.empty());
+  const TraceContent content = DecodeTrace(EncodeTrace({})).value();
+  EXPECT_TRUE(content.events.empty());
 }
 
 TEST(TraceBytes, NoPartOfThemIsATrace) {
@@ -77,20 +75,6 @@ TEST(TraceBytes, NoPartOfThemIsATrace) {
     EXPECT_EQ(content.status().code(), absl::StatusCode::kInvalidArgument) << length;
   }
   EXPECT_FALSE(DecodeTrace(bytes + "x").ok());
-}
-
-// Whatever the bytes say, reading them ends with a content or a status.
-TEST(TraceBytes, AnyByteMayBeWrong) {
-  const std::string bytes = EncodeTrace(Content());
-  int refused = 0;
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    for (const char wrong : {'\x00', '\x7f', '\xff'}) {
-      std::string damaged = bytes;
-      damaged[i] = wrong;
-      if (!DecodeTrace(damaged).ok()) ++refused;
-    }
-  }
-  EXPECT_GT(refused, 0);
 }
 
 TEST(TraceBytes, SaysWhatIsWrong) {
