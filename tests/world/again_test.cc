@@ -39,8 +39,7 @@ class WorldAgainTest : public testing::TestWithParam<std::tuple<bool, int>> {
     const bool is_old_store = !is_served() || last() == 0;
     const std::string prefix = is_old_store ? "sluice/fabric/" : "sluice/member/";
     const size_t entries = is_old_store ? kSize : 2 * (kSize - 1);
-    WatchUntil(**store, prefix,
-               [&](const StoreView& view) { return view.entries.size() >= entries; });
+    AwaitEntries(**store, prefix, entries);
   }
 
   std::atomic<int> left_ = 0;

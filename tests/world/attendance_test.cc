@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -48,10 +47,9 @@ std::vector<std::string> Names(const std::vector<StoredMember>& members) {
 
 TEST(MemberTest, TextAndBack) {
   const StoredMember member = MakeMember(7, "server", 3, 4, "trainer:2,server:4");
-  const auto back = ParseMember(MemberText(member));
-  ASSERT_TRUE(back.ok()) << back.status();
-  EXPECT_EQ(MemberText(*back), MemberText(member));
-  EXPECT_EQ(back->Describe(), "server 3 (process 1007 on host7)");
+  const auto back = ParseMember(MemberText(member)).value();
+  EXPECT_EQ(MemberText(back), MemberText(member));
+  EXPECT_EQ(back.Describe(), "server 3 (process 1007 on host7)");
 }
 
 TEST(MemberTest, RefusesGarbage) {

@@ -1,7 +1,6 @@
 // Members that wait for each other in different calls, and those that only seem to.
 #include <atomic>
 #include <memory>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -30,12 +29,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 using Fabrics = std::vector<std::unique_ptr<Fabric>>;
-
-// Waits until so many members have said what they wait in.
-void AwaitWaiting(Store& store, size_t count) {
-  WatchUntil(store, "sluice/waits/",
-             [&](const StoreView& view) { return view.entries.size() == count; });
-}
 
 // Counts how often its member has looked at what the others have said.
 class LookingStore : public SharedStore {
@@ -95,7 +88,7 @@ TEST(CallsTest, WhoIsLateIsNotInAnotherCall) {
     EXPECT_TRUE(fabric.ok()) << fabric.status();
     next_epoch(1);
   });
-  AwaitWaiting(*store, 1);
+  AwaitEntries(*store, "sluice/waits/", 1);
   {
     const auto fabric = worlds[0]->MakeFabric();
     EXPECT_TRUE(fabric.ok()) << fabric.status();
@@ -103,7 +96,7 @@ TEST(CallsTest, WhoIsLateIsNotInAnotherCall) {
   gate->AwaitHeldUp();
   std::thread next([&] { next_epoch(0); });
   // It looks at what the late one has said a few times.
-  AwaitWaiting(*store, 2);
+  AwaitEntries(*store, "sluice/waits/", 2);
   const int before = looking->looks();
   const Deadline limit(kPatience);
   while (looking->looks() < before + 2 && !limit.Passed()) absl::SleepFor(absl::Milliseconds(5));

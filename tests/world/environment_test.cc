@@ -13,7 +13,6 @@
 namespace sluice {
 namespace {
 
-using testing::AllOf;
 using testing::HasSubstr;
 using Variables = std::map<std::string, std::string>;
 
@@ -57,15 +56,14 @@ const Variables& Slurm() {
 }
 
 TEST(EnvironmentTest, OwnVariables) {
-  const auto options = From(Own());
-  ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_EQ(options->store, "tcp://node1:4711");
-  EXPECT_EQ(options->rank, 2);
-  EXPECT_EQ(options->size, 4);
-  EXPECT_EQ(options->role, "member");
-  EXPECT_TRUE(options->roles.empty());
-  EXPECT_FALSE(options->serve.has_value());
-  EXPECT_EQ(options->timeout, absl::InfiniteDuration());
+  const auto options = From(Own()).value();
+  EXPECT_EQ(options.store, "tcp://node1:4711");
+  EXPECT_EQ(options.rank, 2);
+  EXPECT_EQ(options.size, 4);
+  EXPECT_EQ(options.role, "member");
+  EXPECT_TRUE(options.roles.empty());
+  EXPECT_FALSE(options.serve.has_value());
+  EXPECT_EQ(options.timeout, absl::InfiniteDuration());
 }
 
 TEST(EnvironmentTest, AllOwnVariables) {
@@ -76,18 +74,18 @@ TEST(EnvironmentTest, AllOwnVariables) {
                                          {"SLUICE_WORLD_TIMEOUT", "90s"},
                                          {"SLUICE_WIRES", "tcp"},
                                          {"SLUICE_BIND", "10.0.0.7"},
-                                         {"SLUICE_SERVE", "1"}}));
-  ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_EQ(options->token, "x");
-  EXPECT_EQ(options->role, "server");
-  EXPECT_EQ(RolesText(options->roles), "trainer:2,server");
-  EXPECT_EQ(RolesText(DeclaredRoles(*options)), "trainer:2,server:4");
-  EXPECT_EQ(options->name, "night.3");
-  EXPECT_EQ(options->timeout, absl::Seconds(90));
-  EXPECT_EQ(options->store_timeout, absl::Seconds(90));
-  EXPECT_EQ(options->wires, "tcp");
-  EXPECT_EQ(options->bind, "10.0.0.7");
-  EXPECT_EQ(options->serve, true);
+                                         {"SLUICE_SERVE", "1"}}))
+                           .value();
+  EXPECT_EQ(options.token, "x");
+  EXPECT_EQ(options.role, "server");
+  EXPECT_EQ(RolesText(options.roles), "trainer:2,server");
+  EXPECT_EQ(RolesText(DeclaredRoles(options)), "trainer:2,server:4");
+  EXPECT_EQ(options.name, "night.3");
+  EXPECT_EQ(options.timeout, absl::Seconds(90));
+  EXPECT_EQ(options.store_timeout, absl::Seconds(90));
+  EXPECT_EQ(options.wires, "tcp");
+  EXPECT_EQ(options.bind, "10.0.0.7");
+  EXPECT_EQ(options.serve, true);
 }
 
 TEST(EnvironmentTest, WhatIsSetByTheCallerCountsBeforeTheProcess) {
@@ -95,12 +93,11 @@ TEST(EnvironmentTest, WhatIsSetByTheCallerCountsBeforeTheProcess) {
   EXPECT_THAT(WorldOptionsFromEnvironment(set).status().message(),
               HasSubstr("SLUICE_ROLE does not say"));
   set["SLUICE_ROLE"] = "server";
-  const auto options = WorldOptionsFromEnvironment(set);
-  ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_EQ(options->role, "server");
-  EXPECT_EQ(options->store, "tcp://node1:4711");
-  EXPECT_EQ(options->rank, 2);
-  EXPECT_EQ(options->size, 4);
+  const auto options = WorldOptionsFromEnvironment(set).value();
+  EXPECT_EQ(options.role, "server");
+  EXPECT_EQ(options.store, "tcp://node1:4711");
+  EXPECT_EQ(options.rank, 2);
+  EXPECT_EQ(options.size, 4);
 }
 
 // The port of MASTER_PORT is torch's own store's.
@@ -125,32 +122,27 @@ TEST(EnvironmentTest, Torchrun) {
 
 // Task 0 runs on the first node of the step; the node that called srun may be another one.
 TEST(EnvironmentTest, Slurm) {
-  const auto options = From(Slurm());
-  ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_EQ(options->store, "tcp://gpu07:28643");
-  EXPECT_EQ(options->rank, 3);
-  EXPECT_EQ(options->size, 8);
-  EXPECT_EQ(options->serve, false);
-  const auto named = From(With(Slurm(), {{"SLURM_STEP_NODELIST", ""}}));
-  ASSERT_TRUE(named.ok()) << named.status();
-  EXPECT_EQ(named->store, "tcp://10.9.9.9:28643");
+  const auto options = From(Slurm()).value();
+  EXPECT_EQ(options.store, "tcp://gpu07:28643");
+  EXPECT_EQ(options.rank, 3);
+  EXPECT_EQ(options.size, 8);
+  EXPECT_EQ(options.serve, false);
+  const auto named = From(With(Slurm(), {{"SLURM_STEP_NODELIST", ""}})).value();
+  EXPECT_EQ(named.store, "tcp://10.9.9.9:28643");
 }
 
 // Each names the variable.
 TEST(EnvironmentTest, OpenMpiAndPmix) {
   const Variables store = {{"SLUICE_WORLD", "tcp://a:1"}};
   const auto open_mpi =
-      From(With(store, {{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}}));
-  ASSERT_TRUE(open_mpi.ok()) << open_mpi.status();
-  EXPECT_EQ(open_mpi->rank, 1);
-  EXPECT_EQ(open_mpi->size, 2);
-  const auto hydra = From(With(store, {{"PMI_RANK", "4"}, {"PMI_SIZE", "5"}}));
-  ASSERT_TRUE(hydra.ok()) << hydra.status();
-  EXPECT_EQ(hydra->rank, 4);
-  const auto pmix = From(With(store, {{"PMIX_RANK", "1"}, {"SLUICE_SIZE", "3"}}));
-  ASSERT_TRUE(pmix.ok()) << pmix.status();
-  EXPECT_EQ(pmix->rank, 1);
-  EXPECT_EQ(pmix->size, 3);
+      From(With(store, {{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}})).value();
+  EXPECT_EQ(open_mpi.rank, 1);
+  EXPECT_EQ(open_mpi.size, 2);
+  const auto hydra = From(With(store, {{"PMI_RANK", "4"}, {"PMI_SIZE", "5"}})).value();
+  EXPECT_EQ(hydra.rank, 4);
+  const auto pmix = From(With(store, {{"PMIX_RANK", "1"}, {"SLUICE_SIZE", "3"}})).value();
+  EXPECT_EQ(pmix.rank, 1);
+  EXPECT_EQ(pmix.size, 3);
 }
 
 // A batch script has SLURM_PROCID too, and what mpirun starts in it inherits the variable.
@@ -160,9 +152,9 @@ TEST(EnvironmentTest, TheInnerLauncherCounts) {
   EXPECT_FALSE(Has(batch));
   const auto inside = From(With(Slurm(), {{"OMPI_COMM_WORLD_RANK", "0"},
                                           {"OMPI_COMM_WORLD_SIZE", "2"},
-                                          {"SLUICE_WORLD", "tcp://a:1"}}));
-  ASSERT_TRUE(inside.ok()) << inside.status();
-  EXPECT_EQ(inside->size, 2);
+                                          {"SLUICE_WORLD", "tcp://a:1"}}))
+                          .value();
+  EXPECT_EQ(inside.size, 2);
 }
 
 TEST(EnvironmentTest, NonsenseIsNamed) {

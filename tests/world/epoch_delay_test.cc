@@ -6,9 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "sluice/fabric.h"
 #include "sluice/store.h"
@@ -17,26 +15,19 @@
 #include "world/attendance.h"
 #include "world/members.h"
 #include "world/store/gated_store.h"
+#include "world/store/store_tools.h"
 #include "world/store/test_proxy.h"
 
 namespace sluice::world_test {
 namespace {
 
 using absl::StatusCode;
-using testing::AllOf;
-using testing::HasSubstr;
 
 using Fabrics = std::vector<std::unique_ptr<Fabric>>;
 
 const std::vector<RoleSize>& Roles() {
   static const auto* const kRoles = new std::vector<RoleSize>{{"trainer", 1}, {"server", 2}};
   return *kRoles;
-}
-
-EpochOptions AtLeast(int servers) {
-  EpochOptions options;
-  options.at_least = {{"server", servers}};
-  return options;
 }
 
 std::unique_ptr<World> JoinAs(const std::shared_ptr<Store>& store, const std::string& role,
@@ -87,12 +78,7 @@ TEST(EpochDelayTest, WhoWaitsForAnEpochThatIsOverJoinsTheNextOne) {
   };
   std::thread cut([&] {
     // Once both wait for the delayed one: two cards and the count.
-    StoreView view;
-    while (view.entries.size() < 3) {
-      const auto next = others_store->Watch("sluice/fabric/", view.version, kPatience);
-      ASSERT_TRUE(next.ok()) << next.status();
-      view = *next;
-    }
+    AwaitEntries(*others_store, "sluice/fabric/", 3);
     proxy.Cut();
   });
   both();
@@ -116,9 +102,8 @@ TEST(EpochDelayTest, WhoWasCutOffByAPartitionJoinsTheNextEpoch) {
   const auto first = JoinAs(others_store, "server", 0);
   WorldOptions options = MemberOptions(ReachStore(proxy.address()), Roles(), "server", 1);
   options.lease = absl::Seconds(2);
-  auto joined = World::Join(options);
-  ASSERT_TRUE(joined.ok()) << joined.status();
-  const std::unique_ptr<World> parted = *std::move(joined);
+  auto joined = World::Join(options).value();
+  const std::unique_ptr<World> parted = std::move(joined);
   Fabrics fabrics(3);
   // Where its lease must not have ended, they wait for two servers: a machine that stands still
   // for so long may end it.
@@ -202,12 +187,11 @@ TEST(EpochDelayTest, WhoWaitsForManyDoesNotAskAllTheTime) {
     worlds.push_back(*std::move(world));
   }
   const auto eventful = std::make_shared<EventfulStore>(store);
-  auto world = World::Join(MemberOptions(eventful, roles, "member", 0));
-  ASSERT_TRUE(world.ok()) << world.status();
+  auto world = World::Join(MemberOptions(eventful, roles, "member", 0)).value();
   const int before = eventful->looks();
   EpochOptions options;
   options.timeout = absl::Seconds(1);
-  EXPECT_EQ((*world)->NextEpoch(options).status().code(), StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(world->NextEpoch(options).status().code(), StatusCode::kDeadlineExceeded);
   // One in a tenth of a second, where there had been hundreds.
   EXPECT_LE(eventful->looks() - before, 15);
 }

@@ -4,13 +4,13 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "sluice/fabric.h"
 #include "sluice/store.h"
 #include "sluice/world.h"
 #include "world/members.h"
+#include "world/store/store_tools.h"
 
 namespace sluice::world_test {
 namespace {
@@ -33,10 +33,10 @@ std::unique_ptr<World> JoinAs(const std::shared_ptr<Store>& store, const std::st
   return JoinOne(MemberOptions(store, Roles(), role, rank));
 }
 
-EpochOptions AtLeast(int servers) {
-  EpochOptions options;
-  options.at_least = {{"server", servers}};
-  return options;
+std::unique_ptr<Fabric> NextEpoch(World& world, int servers) {
+  auto fabric = world.NextEpoch(AtLeast(servers));
+  EXPECT_TRUE(fabric.ok()) << fabric.status();
+  return fabric.ok() ? *std::move(fabric) : nullptr;
 }
 
 // The next epoch of each world, in their order, which is that of ranks.
@@ -44,9 +44,7 @@ Fabrics NextEpochs(const Worlds& worlds, int servers) {
   Fabrics fabrics(worlds.size());
   OnThreads(static_cast<int>(worlds.size()), [&](int i) {
     const auto at = static_cast<size_t>(i);
-    auto fabric = worlds[at]->NextEpoch(AtLeast(servers));
-    EXPECT_TRUE(fabric.ok()) << fabric.status();
-    if (fabric.ok()) fabrics[at] = *std::move(fabric);
+    fabrics[at] = NextEpoch(*worlds[at], servers);
   });
   for (const auto& world : worlds) {
     EXPECT_EQ(world->epoch(), worlds[0]->epoch());
@@ -111,12 +109,7 @@ TEST(EpochTest, WithoutThoseThatAreLostMeanwhile) {
       fabrics = NextEpochs(worlds, 1);
       return;
     }
-    StoreView view;
-    while (view.entries.size() < 5) {  // four cards and the count
-      const auto next = store->Watch("sluice/fabric/", view.version, absl::Seconds(1));
-      ASSERT_TRUE(next.ok()) << next.status();
-      view = *next;
-    }
+    AwaitEntries(*store, "sluice/fabric/", 5);  // four cards and the count
     EXPECT_TRUE(store->Set("sluice/member/server/000001/here", "").ok());
   });
   ExpectGathers(fabrics);
@@ -132,20 +125,14 @@ TEST(EpochTest, AJoinerWaitsForTheOthers) {
   const Fabrics first = NextEpochs(worlds, 1);
   worlds.push_back(JoinAs(store, "server", 1));
   Fabrics fabrics(3);
+  const auto next_epoch = [&](int i) { return NextEpoch(*worlds[static_cast<size_t>(i)], 1); };
   OnThreads(2, [&](int i) {
     if (i == 0) {
-      auto fabric = worlds[2]->NextEpoch(AtLeast(1));
-      EXPECT_TRUE(fabric.ok()) << fabric.status();
-      if (fabric.ok()) fabrics[2] = *std::move(fabric);
+      fabrics[2] = next_epoch(2);
       return;
     }
     ExpectGathers(first);
-    OnThreads(2, [&](int rank) {
-      const auto at = static_cast<size_t>(rank);
-      auto fabric = worlds[at]->NextEpoch(AtLeast(1));
-      EXPECT_TRUE(fabric.ok()) << fabric.status();
-      if (fabric.ok()) fabrics[at] = *std::move(fabric);
-    });
+    OnThreads(2, [&](int rank) { fabrics[static_cast<size_t>(rank)] = next_epoch(rank); });
   });
   ExpectGathers(fabrics);
   EXPECT_EQ(worlds[0]->epoch_members().size(), 3u);

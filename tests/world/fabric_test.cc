@@ -1,11 +1,9 @@
 // Fabrics of worlds: order, several of them, failures that name who failed, and lifetimes.
 #include "sluice/fabric.h"
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -20,6 +18,7 @@
 #include "world/card.h"
 #include "world/members.h"
 #include "world/store/store_greeting.h"
+#include "world/store/store_tools.h"
 
 namespace sluice::world_test {
 namespace {
@@ -138,16 +137,7 @@ TEST(WorldFabricTest, ALateMemberMeetsTheNextTry) {
 }
 
 // Waits until a member has put its card and its count at the store.
-StoreEntries UntilOneWaits(Store* store) {
-  StoreView view;
-  while (view.entries.size() < 2) {
-    const auto next = store->Watch("sluice/fabric/", view.version, absl::Seconds(1));
-    EXPECT_TRUE(next.ok()) << next.status();
-    if (!next.ok()) break;
-    view = *next;
-  }
-  return view.entries;
-}
+StoreEntries UntilOneWaits(Store* store) { return AwaitEntries(*store, "sluice/fabric/", 2); }
 
 TEST(WorldFabricTest, AMemberThatLeavesIsNamed) {
   const std::shared_ptr<Store> store = MakeMemoryStore();
@@ -269,15 +259,14 @@ TEST(WorldFabricTest, AStoreThatEndsMeanwhileIsAnError) {
   std::vector<WorldOptions> options = AllOptions(nullptr, {{"member", 2}});
   for (WorldOptions& each : options) each.store = server->address();
   const Worlds worlds = JoinAll(options);
-  auto store = ConnectStore(server->address(), {});
-  ASSERT_TRUE(store.ok()) << store.status();
+  auto store = ConnectStore(server->address(), {}).value();
   absl::Status status;
   OnThreads(2, [&](int i) {
     if (i == 0) {
       status = worlds[0]->MakeFabric().status();
       return;
     }
-    UntilOneWaits(store->get());
+    UntilOneWaits(store.get());
     server.reset();
   });
   EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status;

@@ -151,23 +151,23 @@ TEST(JoinTest, BadOptionsAreNamed) {
     EXPECT_EQ(result.code(), StatusCode::kInvalidArgument) << result;
     return Text(result);
   };
-  EXPECT_THAT(status([](WorldOptions* o) { o->rank = 2; }), HasSubstr("rank 2"));
-  EXPECT_THAT(status([](WorldOptions* o) { o->rank = -1; }), HasSubstr("rank -1"));
-  EXPECT_THAT(status([](WorldOptions* o) { o->size = 0; }), HasSubstr("0 members"));
-  EXPECT_THAT(status([](WorldOptions* o) { o->size = 3; }), HasSubstr("says 2"));
-  EXPECT_THAT(status([](WorldOptions* o) { o->role = "judge"; }), HasSubstr("judge"));
-  EXPECT_THAT(status([](WorldOptions* o) { o->role = ""; }), HasSubstr("role"));
-  EXPECT_THAT(status([](WorldOptions* o) { o->name = "a/b"; }), HasSubstr("a/b"));
-  EXPECT_THAT(status([](WorldOptions* o) {
-                o->roles.push_back({"server", 2});
-              }),
-              HasSubstr("twice"));
-  EXPECT_THAT(status([](WorldOptions* o) { o->wires = "rdma"; }), HasSubstr("rdma"));
-  EXPECT_THAT(status([](WorldOptions* o) { o->lease = absl::Milliseconds(1); }),
-              HasSubstr("lease"));
-  EXPECT_THAT(status([](WorldOptions* o) { o->timeout = absl::ZeroDuration(); }),
-              HasSubstr("timeout"));
-  EXPECT_THAT(status([](WorldOptions* o) { o->store = "tcp://a:1"; }), HasSubstr("store"));
+  const std::vector<std::pair<std::string, std::function<void(WorldOptions*)>>> changes = {
+      {"rank 2", [](WorldOptions* o) { o->rank = 2; }},
+      {"rank -1", [](WorldOptions* o) { o->rank = -1; }},
+      {"0 members", [](WorldOptions* o) { o->size = 0; }},
+      {"says 2", [](WorldOptions* o) { o->size = 3; }},
+      {"judge", [](WorldOptions* o) { o->role = "judge"; }},
+      {"role", [](WorldOptions* o) { o->role = ""; }},
+      {"a/b", [](WorldOptions* o) { o->name = "a/b"; }},
+      {"twice",
+       [](WorldOptions* o) {
+         o->roles.push_back({"server", 2});
+       }},
+      {"rdma", [](WorldOptions* o) { o->wires = "rdma"; }},
+      {"lease", [](WorldOptions* o) { o->lease = absl::Milliseconds(1); }},
+      {"timeout", [](WorldOptions* o) { o->timeout = absl::ZeroDuration(); }},
+      {"store", [](WorldOptions* o) { o->store = "tcp://a:1"; }}};
+  for (const auto& [text, change] : changes) EXPECT_THAT(status(change), HasSubstr(text));
   for (const std::string address :
        {"", "a:1", "tcp://", "tcp://a", "tcp://a:0", "tcp://:1", "tcp://a:65536", "udp://a:1"}) {
     status([&](WorldOptions* o) {

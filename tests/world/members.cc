@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "transport/deadline.h"
 
@@ -34,6 +35,24 @@ std::vector<WorldOptions> AllOptions(const std::shared_ptr<Store>& store,
     }
   }
   return all;
+}
+
+EpochOptions AtLeast(int servers) {
+  EpochOptions options;
+  options.at_least = {{"server", servers}};
+  return options;
+}
+
+StoredMember StoredServer(const std::string& id, int rank, int size) {
+  StoredMember member;
+  member.id = id;
+  member.role = "server";
+  member.rank = rank;
+  member.size = size;
+  member.roles = absl::StrCat("server:", size);
+  member.host = "node7";
+  member.pid = 4711 + rank;
+  return member;
 }
 
 std::unique_ptr<World> JoinOne(const WorldOptions& options) {

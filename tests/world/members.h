@@ -10,6 +10,7 @@
 #include "sluice/fabric.h"
 #include "sluice/store.h"
 #include "sluice/world.h"
+#include "world/member.h"
 
 namespace sluice::world_test {
 
@@ -23,6 +24,12 @@ WorldOptions MemberOptions(std::shared_ptr<Store> store, const std::vector<RoleS
 // The options of all members, in the order of fabric ranks.
 std::vector<WorldOptions> AllOptions(const std::shared_ptr<Store>& store,
                                      const std::vector<RoleSize>& roles);
+
+// Those of an epoch that so many members of role "server" are enough for.
+EpochOptions AtLeast(int servers);
+
+// What the store has of member `rank` of `size` servers, of process 4711 + rank on node7.
+StoredMember StoredServer(const std::string& id, int rank, int size);
 
 // One that joins. A failure is reported, and gives null.
 std::unique_ptr<World> JoinOne(const WorldOptions& options);

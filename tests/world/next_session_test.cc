@@ -19,19 +19,13 @@ const std::vector<RoleSize>& RolesOfSync() {
   return *kRoles;
 }
 
-EpochOptions OneServerAtLeast() {
-  EpochOptions options;
-  options.at_least = {{"server", 1}};
-  return options;
-}
-
 // A session of each world, over which every rank sends something to every other one.
 void ExpectTransfers(const std::vector<std::unique_ptr<World>>& worlds) {
   OnThreads(static_cast<int>(worlds.size()), [&](int i) {
     World* const world = worlds[static_cast<size_t>(i)].get();
     SessionOptions options;
     options.timeout = kPatience;
-    auto session = NextSession(world, options, OneServerAtLeast());
+    auto session = NextSession(world, options, AtLeast(1));
     ASSERT_TRUE(session.ok()) << session.status();
     EXPECT_EQ((*session)->size(), static_cast<int>(worlds.size()));
     EXPECT_EQ((*session)->rank(), i);
@@ -57,9 +51,8 @@ TEST(NextSessionTest, MembersLeaveAndJoin) {
   ExpectTransfers(worlds);
   const int64_t epoch = worlds[0]->epoch();
   EXPECT_GT(epoch, 1);
-  auto again = World::Join(MemberOptions(store, RolesOfSync(), "server", 1));
-  ASSERT_TRUE(again.ok()) << again.status();
-  worlds.insert(worlds.begin() + 2, *std::move(again));
+  auto again = World::Join(MemberOptions(store, RolesOfSync(), "server", 1)).value();
+  worlds.insert(worlds.begin() + 2, std::move(again));
   ExpectTransfers(worlds);
   EXPECT_GT(worlds[0]->epoch(), epoch);
 }
@@ -83,7 +76,7 @@ TEST(NextSessionTest, AMemberThatIsStoppedBeforeItsSessionCostsAnotherEpoch) {
   OnThreads(4, [&](int i) {
     auto& world = worlds[static_cast<size_t>(i)];
     if (i == 2) {
-      auto fabric = world->NextEpoch(OneServerAtLeast());
+      auto fabric = world->NextEpoch(AtLeast(1));
       ASSERT_TRUE(fabric.ok()) << fabric.status();
       stopped = *std::move(fabric);
       world = nullptr;  // its lease ends
@@ -91,7 +84,7 @@ TEST(NextSessionTest, AMemberThatIsStoppedBeforeItsSessionCostsAnotherEpoch) {
     }
     SessionOptions options;
     options.timeout = absl::Seconds(4);  // that a rank may be held up, and is not taken for silent
-    const auto session = NextSession(world.get(), options, OneServerAtLeast());
+    const auto session = NextSession(world.get(), options, AtLeast(1));
     ASSERT_TRUE(session.ok()) << session.status();
     EXPECT_EQ((*session)->size(), 3);
   });
@@ -100,9 +93,7 @@ TEST(NextSessionTest, AMemberThatIsStoppedBeforeItsSessionCostsAnotherEpoch) {
 TEST(NextSessionTest, ErrorsOfTheEpochAndOfTheSession) {
   const std::shared_ptr<Store> store = MakeMemoryStore();
   const auto worlds = JoinAll(AllOptions(store, {{"trainer", 1}, {"server", 1}}));
-  EpochOptions too_many;
-  too_many.at_least = {{"server", 2}};
-  EXPECT_TRUE(absl::IsInvalidArgument(NextSession(worlds[0].get(), {}, too_many).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(NextSession(worlds[0].get(), {}, AtLeast(2)).status()));
   OnThreads(2, [&](int i) {
     SessionOptions options;
     options.bucket_bytes = 1;  // too few

@@ -56,10 +56,6 @@ class OneJob(unittest.TestCase):
                 for rank in range(3)]
             all_done(members)
 
-    def test_without_direct_copies(self):
-        with Site(PROGRAM, {"member": 3}) as site:
-            all_done(site.all("no-direct", kib=1000))
-
     def test_over_what_wires_there_are(self):
         for wires in WIRES:
             with self.subTest(wires=wires), Site(PROGRAM, {"member": 2}) as site:
@@ -89,11 +85,6 @@ class TwoJobs(unittest.TestCase):
             all_done(trainers + servers)
             self.assertIn("fabric 2 of 5 on nodes 0,0,0,0,0", servers[0].said)
 
-    def test_servers_first(self):
-        with Site(PROGRAM, self.ROLES) as site:
-            servers = site.job("server")
-            all_done(site.job("trainer") + servers)
-
     def test_servers_first_at_a_store_apart(self):
         with Site(PROGRAM, self.ROLES) as site:
             site.store()
@@ -101,17 +92,6 @@ class TwoJobs(unittest.TestCase):
             for server in servers:
                 server.expect("joined")
             all_done(site.job("trainer") + servers)
-
-    def test_each_knows_its_own_size_alone(self):
-        with Site(PROGRAM, self.ROLES) as site:
-            site.store()
-            all_done(site.all(SLUICE_ROLES="trainer,server"))
-
-    def test_one_after_the_other_at_one_store(self):
-        with Site(PROGRAM, self.ROLES) as site:
-            site.store()
-            for _ in range(2):
-                all_done(site.all())
 
 
 # Says garbage to ports, and prints what each has answered until it closed the connection.
@@ -186,46 +166,6 @@ class BadInput(unittest.TestCase):
             self.assertEqual(set(answers.values()), {""})
             self.assertEqual([member.process.poll() for member in members], [None, None])
 
-    def test_a_wrong_token(self):
-        with Site(PROGRAM, {"member": 2}) as site:
-            site.store()
-            said = errors([site.member("member", 0, SLUICE_TOKEN="wrong")])
-            self.assertIn("PERMISSION_DENIED", said[0])
-
-    def test_two_members_of_one_rank(self):
-        with Site(PROGRAM, {"member": 2}) as site:
-            site.store()
-            first = site.member("member", 1)
-            first.expect("joined")
-            said = errors([site.member("member", 1)])[0]
-            self.assertIn("ALREADY_EXISTS", said)
-            self.assertIn(f"process {first.process.pid} ", said)
-            all_done([site.member("member", 0), first])
-
-    def test_another_size(self):
-        with Site(PROGRAM, {"member": 2}) as site:
-            site.store()
-            first = site.member("member", 1)
-            first.expect("joined")
-            said = errors([site.member("member", 0, SLUICE_SIZE="3", SLUICE_ROLES="member:3")])[0]
-            self.assertIn("FAILED_PRECONDITION", said)
-            self.assertIn("member:3", said)
-            self.assertIn(f"process {first.process.pid} ", said)
-            all_done([site.member("member", 0), first])
-
-    def test_someone_who_does_not_come(self):
-        with Site(PROGRAM, {"member": 3}) as site:
-            site.store()
-            members = [site.member("member", rank, SLUICE_WORLD_TIMEOUT="5s") for rank in (0, 2)]
-            for said in errors(members):
-                self.assertIn("DEADLINE_EXCEEDED", said)
-                self.assertIn("member 1", said)
-
-    def test_no_store(self):
-        with Site(PROGRAM, {"member": 2}) as site:
-            said = errors([site.member("member", 1, SLUICE_WORLD="tcp://127.0.0.1")])[0]
-            self.assertIn("tcp://HOST:PORT", said)
-
 
 class Ends(unittest.TestCase):
     ROLES = {"trainer": 1, "server": 3}
@@ -275,16 +215,6 @@ class Ends(unittest.TestCase):
             late.signal(signal.SIGKILL)
             for said in errors(others):
                 self.assertIn("rank 3", said)
-
-    def test_the_store_ends_before_the_fabric(self):
-        with Site(PROGRAM, self.ROLES) as site:
-            store = site.store()
-            members = [site.member("trainer", 0), site.member("server", 1)]
-            for member in members:
-                member.expect("joined")
-            store.signal(signal.SIGKILL)
-            for said in errors(members):
-                self.assertIn("UNAVAILABLE", said)
 
     def test_the_store_ends_after_the_fabric(self):
         with Site(PROGRAM, self.ROLES) as site:

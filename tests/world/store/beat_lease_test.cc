@@ -1,10 +1,7 @@
 // Leases by heartbeat over five calls that fail: who is taken for dead, and what it is told.
 #include <atomic>
-#include <chrono>
 #include <memory>
 #include <string>
-#include <thread>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -28,9 +25,9 @@ constexpr absl::Duration kLong = absl::Minutes(10);  // for leases that no test 
 constexpr int64_t kMs = 1'000'000;
 
 // Five calls to a store that can be out of reach.
-class FlakyStore : public Store {
+class FlakyStore : public FiveCalls {
  public:
-  explicit FlakyStore(std::shared_ptr<Store> inner) : inner_(std::move(inner)) {}
+  using FiveCalls::FiveCalls;
 
   // Nothing arrives.
   void Cut(bool cut) { cut_ = cut; }
@@ -38,45 +35,21 @@ class FlakyStore : public Store {
   void LoseAnswers(int count) { lost_ = count; }
   int lost_left() const { return lost_; }
 
-  absl::Status Set(absl::string_view key, absl::string_view value) override {
-    return cut_ ? Gone() : inner_->Set(key, value);
-  }
-  absl::StatusOr<std::string> Get(absl::string_view key, absl::Duration timeout) override {
-    if (cut_) return Gone();
-    return inner_->Get(key, timeout);
-  }
-  absl::StatusOr<int64_t> Add(absl::string_view key, int64_t delta) override {
-    if (cut_) return Gone();
-    return inner_->Add(key, delta);
-  }
   absl::StatusOr<std::string> CompareSet(absl::string_view key, absl::string_view expected,
                                          absl::string_view desired) override {
-    if (cut_) return Gone();
-    auto value = inner_->CompareSet(key, expected, desired);
-    if (lost_ == 0) return value;
+    auto value = FiveCalls::CompareSet(key, expected, desired);
+    if (cut_ || lost_ == 0) return value;
     --lost_;
     return Gone();
-  }
-  absl::StatusOr<StoreEntries> List(absl::string_view prefix) override {
-    if (cut_) return Gone();
-    return inner_->List(prefix);
   }
 
  private:
   static absl::Status Gone() { return absl::UnavailableError("out of reach"); }
+  absl::Status Ask(absl::string_view /*key*/) override { return cut_ ? Gone() : absl::OkStatus(); }
 
-  const std::shared_ptr<Store> inner_;
   std::atomic<bool> cut_ = false;
   std::atomic<int> lost_ = 0;
 };
-
-bool IsEmptyView(const StoreView& view) { return view.entries.empty(); }
-
-absl::Status AwaitLoss(const StoreLease& lease) {
-  const absl::Time end = absl::Now() + absl::Minutes(2);
-  while (lease.status().ok() && absl::Now() < end) absl::SleepFor(absl::Milliseconds(5));
-  return lease.status();
-}
 
 class BeatLeaseTest : public testing::Test {
  protected:
@@ -86,44 +59,39 @@ class BeatLeaseTest : public testing::Test {
 };
 
 TEST_F(BeatLeaseTest, AHolderThatDiesIsSeenGoneAndItsKeyIsRemoved) {
-  const auto lease = holder_.Hold("m/1", "here", kLease);
-  ASSERT_TRUE(lease.ok()) << lease.status();
-  const auto view = other_.Watch("m/", 0, kNone);
-  ASSERT_TRUE(view.ok());
-  EXPECT_TRUE(Shows(*view, "m/1", "here"));
+  const auto lease = holder_.Hold("m/1", "here", kLease).value();
+  const auto view = other_.Watch("m/", 0, kNone).value();
+  EXPECT_TRUE(Shows(view, "m/1", "here"));
   holder_.Cut(true);
-  WatchUntil(other_, "m/", IsEmptyView);
+  AwaitNone(other_, "m/");
   EXPECT_THAT(*table_->List(""), IsEmpty());
 }
 
 TEST_F(BeatLeaseTest, AHolderThatComesBackIsToldThatItIsOver) {
-  auto lease = holder_.Hold("m/1", "here", kLease);
-  ASSERT_TRUE(lease.ok()) << lease.status();
+  auto lease = holder_.Hold("m/1", "here", kLease).value();
   holder_.Cut(true);
-  WatchUntil(other_, "m/", IsEmptyView);
+  AwaitNone(other_, "m/");
   const auto next = other_.Hold("m/1", "next", kLong);
   ASSERT_TRUE(next.ok()) << next.status();
   holder_.Cut(false);
-  const absl::Status lost = AwaitLoss(**lease);
+  const absl::Status lost = AwaitLoss(*lease);
   EXPECT_THAT(std::string(lost.message()), HasSubstr("m/1"));
   // Its end does not touch the next one's key.
-  lease->reset();
+  lease.reset();
   EXPECT_EQ(*table_->Get("m/1", kNone), "next");
   EXPECT_TRUE((*next)->status().ok()) << (*next)->status();
 }
 
 TEST_F(BeatLeaseTest, AHolderThatReachesNothingKnowsByItself) {
-  const auto lease = holder_.Hold("m/1", "here", kLease);
-  ASSERT_TRUE(lease.ok()) << lease.status();
+  const auto lease = holder_.Hold("m/1", "here", kLease).value();
   holder_.Cut(true);
-  EXPECT_TRUE(absl::IsUnavailable(AwaitLoss(**lease)));
+  EXPECT_TRUE(absl::IsUnavailable(AwaitLoss(*lease)));
   holder_.Cut(false);
-  EXPECT_TRUE(absl::IsUnavailable((*lease)->status()));  // it stays so
+  EXPECT_TRUE(absl::IsUnavailable(lease->status()));  // it stays so
 }
 
 TEST_F(BeatLeaseTest, TheKeyOfADeadHolderCanBeHeldAgain) {
-  const auto dead = holder_.Hold("m/1", "here", kLease);
-  ASSERT_TRUE(dead.ok()) << dead.status();
+  const auto dead = holder_.Hold("m/1", "here", kLease).value();
   holder_.Cut(true);
   const auto next = other_.Hold("m/1", "next", kLong);  // nobody has watched
   ASSERT_TRUE(next.ok()) << next.status();
@@ -165,8 +133,7 @@ TEST_F(BeatLeaseTest, WhatCannotBeReachedIsNotHeld) {
 }
 
 TEST_F(BeatLeaseTest, WatchingAllDoesNotShowBeats) {
-  const auto lease = holder_.Hold("s", "here", kLong);
-  ASSERT_TRUE(lease.ok()) << lease.status();
+  const auto lease = holder_.Hold("s", "here", kLong).value();
   EXPECT_TRUE(table_->Set("sl", "2").ok());
   for (const std::string prefix : {"", "s"}) {
     const auto view = other_.Watch(prefix, 0, kNone);

@@ -103,37 +103,33 @@ TEST_F(BeatRaceTest, WhoIsLateToSetItsValueDoesNotTouchTheNextHolders) {
 TEST_F(BeatRaceTest, ADeadHoldersValueIsReplacedThoughOthersChangeIt) {
   LeaveDeadHolder();
   holder_.BeforeChange("m/1", "next", [this] { EXPECT_TRUE(table_->Set("m/1", "odd").ok()); });
-  const auto lease = holder_.Hold("m/1", "next", absl::Minutes(1));
-  ASSERT_TRUE(lease.ok()) << lease.status();
+  const auto lease = holder_.Hold("m/1", "next", absl::Minutes(1)).value();
   EXPECT_EQ(*table_->Get("m/1", kNone), "next");
 }
 
 TEST_F(BeatRaceTest, WhoIsLateToReleaseDoesNotTouchTheNextHoldersKey) {
-  const auto lease = holder_.Hold("m/1", "late", kLease);
-  ASSERT_TRUE(lease.ok()) << lease.status();
+  const auto lease = holder_.Hold("m/1", "late", kLease).value();
   holder_.BeforeChange("m/1", "", [this] { ThirdTakesIt(); });
-  EXPECT_TRUE((*lease)->Release().ok());
+  EXPECT_TRUE(lease->Release().ok());
   ExpectThirdHasIt();
 }
 
 TEST_F(BeatRaceTest, AReleaseRemovesWhatOthersHaveChanged) {
-  const auto lease = holder_.Hold("m/1", "here", absl::Minutes(1));
-  ASSERT_TRUE(lease.ok()) << lease.status();
+  const auto lease = holder_.Hold("m/1", "here", absl::Minutes(1)).value();
   EXPECT_TRUE(table_->Set("m/1", "changed").ok());
   holder_.BeforeChange("m/1", "", [this] { EXPECT_TRUE(table_->Set("m/1", "again").ok()); });
-  EXPECT_TRUE((*lease)->Release().ok());
+  EXPECT_TRUE(lease->Release().ok());
   EXPECT_TRUE(table_->List("")->empty());
 }
 
 // Each caller hears what the release came to, not what it was before.
 TEST_F(BeatRaceTest, ReleasesAtOnceComeToTheSame) {
-  const auto lease = holder_.Hold("m/1", "here", absl::Minutes(1));
-  ASSERT_TRUE(lease.ok()) << lease.status();
+  const auto lease = holder_.Hold("m/1", "here", absl::Minutes(1)).value();
   holder_.FailRemovals(true);
   absl::Status first;
-  std::thread releases([&] { first = (*lease)->Release(); });
+  std::thread releases([&] { first = lease->Release(); });
   while (holder_.removals() == 0) std::this_thread::yield();
-  const absl::Status second = (*lease)->Release();
+  const absl::Status second = lease->Release();
   releases.join();
   EXPECT_TRUE(absl::IsUnavailable(first)) << first;
   EXPECT_TRUE(absl::IsUnavailable(second)) << second;

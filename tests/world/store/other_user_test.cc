@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "net/socket.h"
 #include "sluice/store.h"
+#include "world/store/raw_client.h"
 #include "world/store/socket_owner.h"
 
 namespace sluice {
@@ -51,19 +52,8 @@ void AsAnotherUser(const std::function<std::string()>& serve,
   EXPECT_EQ(status, 0);
 }
 
-std::unique_ptr<StoreServer> ServeAt(const std::string& bind, const std::string& token = "") {
-  StoreServerOptions options;
-  options.bind = bind;
-  options.token = token;
-  auto server = StoreServer::Listen(options);
-  EXPECT_TRUE(server.ok()) << server.status();
-  return server.ok() ? *std::move(server) : nullptr;
-}
-
 absl::Status ConnectTo(const std::string& address, const std::string& token = "") {
-  StoreOptions options;
-  options.token = token;
-  return ConnectStore(address, options).status();
+  return ConnectStore(address, Limit(absl::Minutes(2), token)).status();
 }
 
 class OtherUserTest : public testing::TestWithParam<const char*> {
@@ -117,7 +107,7 @@ TEST_P(OtherUserTest, IsNoServer) {
 TEST_P(OtherUserTest, ComesWithTheToken) {
   std::unique_ptr<StoreServer> server;
   const auto serve = [&] {
-    server = ServeAt(GetParam(), "token");
+    server = ServeAt(GetParam(), 0, "token");
     return server->address();
   };
   AsAnotherUser(serve, [](const std::string& address) {

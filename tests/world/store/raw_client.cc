@@ -113,6 +113,14 @@ std::unique_ptr<StoreServer> Serve(const StoreServerOptions& options) {
   return server.ok() ? *std::move(server) : nullptr;
 }
 
+std::unique_ptr<StoreServer> ServeAt(const std::string& bind, int port, const std::string& token) {
+  StoreServerOptions options;
+  options.bind = bind;
+  options.port = port;
+  options.token = token;
+  return Serve(options);
+}
+
 std::unique_ptr<Store> Reach(const StoreServer& server, const std::string& token,
                              absl::Duration timeout) {
   auto store = ConnectStore(absl::StrCat("tcp://127.0.0.1:", server.port()), Limit(timeout, token));

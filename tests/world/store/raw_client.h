@@ -53,6 +53,9 @@ StoreOptions Limit(absl::Duration timeout, const std::string& token = "");
 
 // A server on any port of the loopback interface.
 std::unique_ptr<StoreServer> Serve(const StoreServerOptions& options = {});
+// One on this address; 0: any port.
+std::unique_ptr<StoreServer> ServeAt(const std::string& bind, int port = 0,
+                                     const std::string& token = "");
 // A store that reaches it.
 std::unique_ptr<Store> Reach(const StoreServer& server, const std::string& token = "",
                              absl::Duration timeout = absl::Seconds(120));

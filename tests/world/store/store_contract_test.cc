@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sluice/store.h"
+#include "world/store/raw_client.h"
 #include "world/store/store_tools.h"
 
 namespace sluice {
@@ -22,26 +23,13 @@ class MemoryRig : public StoreRig {
 
 class TcpRig : public StoreRig {
  public:
-  explicit TcpRig(const std::string& token) : token_(token) {
-    StoreServerOptions options;
-    options.token = token;
-    auto server = StoreServer::Listen(options);
-    EXPECT_TRUE(server.ok()) << server.status();
-    server_ = *std::move(server);
-  }
-
-  std::unique_ptr<Store> Open() override {
-    StoreOptions options;
-    options.token = token_;
-    options.timeout = absl::Seconds(120);
-    auto store = ConnectStore(server_->address(), options);
-    EXPECT_TRUE(store.ok()) << store.status();
-    return *std::move(store);
-  }
+  explicit TcpRig(const std::string& token)
+      : token_(token), server_(ServeAt("127.0.0.1", 0, token)) {}
+  std::unique_ptr<Store> Open() override { return Reach(*server_, token_); }
 
  private:
   const std::string token_;
-  std::unique_ptr<StoreServer> server_;
+  const std::unique_ptr<StoreServer> server_;
 };
 
 class FiveCallsRig : public StoreRig {

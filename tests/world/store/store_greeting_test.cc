@@ -1,7 +1,6 @@
 // Greetings: who proves what to whom, and what each side says when it does not work.
 #include "world/store/store_greeting.h"
 
-#include <optional>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -129,24 +128,25 @@ TEST(StoreGreetingTest, OtherVersionsAndByteOrdersAreNamed) {
   names(plain, swapped, "different byte orders");
 }
 
+// What a server answers to a client of its own kind.
+std::string AnswerOf(const StoreSide& side) {
+  ServerGreeting server(&side, kInstance);
+  ClientGreeting helper(&side);
+  StoreInbox inbox(kMaxGreetingBytes);
+  inbox.Append(*helper.Hello());
+  std::string out;
+  EXPECT_TRUE(server.Take(*inbox.Next(), &out).ok());
+  return out.substr(4);
+}
+
 // What a client does with an answer that a server of another kind gives.
 TEST(StoreGreetingTest, AClientChecksTheServerToo) {
   const StoreSide side = WithToken("secret");
-  const auto answer = [&](const StoreSide& server) {
-    ServerGreeting greeting(&server, kInstance);
-    StoreSide same = server;
-    ClientGreeting helper(&same);
-    StoreInbox inbox(kMaxGreetingBytes);
-    inbox.Append(*helper.Hello());
-    std::string out;
-    EXPECT_TRUE(greeting.Take(*inbox.Next(), &out).ok());
-    return out.substr(4);
-  };
   const auto take = [&](const StoreSide& server) {
     ClientGreeting client(&side);
     EXPECT_TRUE(client.Hello().ok());
     std::string out;
-    const auto done = client.Take(answer(server), &out);
+    const auto done = client.Take(AnswerOf(server), &out);
     EXPECT_TRUE(out.empty());
     return done.status();
   };
@@ -164,15 +164,8 @@ TEST(StoreGreetingTest, AServerWithoutTheTokenIsNotBelieved) {
   ClientGreeting client(&side);
   ASSERT_TRUE(client.Hello().ok());
   // It answers as if it knew.
-  const StoreSide other = WithToken("guess");
-  ServerGreeting server(&other, kInstance);
-  ClientGreeting helper(&other);
-  StoreInbox inbox(kMaxGreetingBytes);
-  inbox.Append(*helper.Hello());
-  std::string answer;
-  ASSERT_TRUE(server.Take(*inbox.Next(), &answer).ok());
   std::string proof;
-  ASSERT_TRUE(client.Take(absl::string_view(answer).substr(4), &proof).ok());
+  ASSERT_TRUE(client.Take(AnswerOf(WithToken("guess")), &proof).ok());
   // Neither any bytes nor the client's own proof are a welcome.
   for (const std::string& bytes :
        {std::string(), std::string(sizeof(HmacDigest), 'x'), proof.substr(5)}) {

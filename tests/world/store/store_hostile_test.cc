@@ -2,7 +2,6 @@
 #include <malloc.h>
 #include <sys/resource.h>
 
-#include <bit>
 #include <chrono>
 #include <limits>
 #include <memory>
@@ -12,18 +11,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "sluice/store.h"
 #include "world/store/raw_client.h"
-#include "world/store/store_greeting.h"
 #include "world/store/store_tools.h"
 #include "world/store/store_wire.h"
 
 namespace sluice {
 namespace {
-
-using testing::HasSubstr;
 
 TEST(StoreHostileTest, GarbageEndsItsConnectionOnly) {
   const auto server = Serve(Patient());
@@ -61,25 +56,6 @@ TEST(StoreHostileTest, GarbageOfAMemberEndsItsConnectionOnly) {
     EXPECT_TRUE(absl::IsInvalidArgument(broken.AwaitError()));
     EXPECT_TRUE(broken.AwaitEnd());
     EXPECT_TRUE(IsGone(*member, "m/1"));
-  }
-}
-
-// As members of another release, or of a host that writes numbers the other way round.
-TEST(StoreHostileTest, OtherVersionsAndByteOrdersAreTurnedAway) {
-  const auto server = Serve(Patient());
-  const auto member = Reach(*server);
-  StoreSide newer;
-  newer.version = kStoreVersion + 1;
-  StoreSide swapped;
-  swapped.byte_order = std::endian::native == std::endian::little ? 2 : 1;
-  for (const StoreSide& side : {newer, swapped}) {
-    RawClient stranger(server->port());
-    ClientGreeting greeting(&side);
-    EXPECT_TRUE(stranger.Send(*greeting.Hello()));
-    const absl::Status error = stranger.AwaitError();
-    EXPECT_TRUE(absl::IsFailedPrecondition(error)) << error;
-    EXPECT_TRUE(stranger.AwaitEnd());
-    EXPECT_TRUE(member->Set("b", "member").ok());
   }
 }
 

@@ -20,15 +20,6 @@ using testing::IsEmpty;
 
 constexpr absl::Duration kNone = absl::ZeroDuration();
 
-bool IsEmptyView(const StoreView& view) { return view.entries.empty(); }
-
-// Waits until the lease says that it is lost, but not for ever.
-absl::Status WatchLoss(const StoreLease& lease) {
-  const absl::Time end = absl::Now() + absl::Minutes(2);
-  while (lease.status().ok() && absl::Now() < end) absl::SleepFor(absl::Milliseconds(5));
-  return lease.status();
-}
-
 // Whether a lease was kept for twice its length, and all that time others saw its key. A
 // machine that stands still for that length may lose the lease, which then says so.
 bool LastsLong(Store& holder, Store& other, const std::string& key) {
@@ -43,7 +34,7 @@ bool LastsLong(Store& holder, Store& other, const std::string& key) {
     if (!now.ok() || !(*lease)->status().ok()) return false;
     view = *now;
     if (!Shows(view, key, "here")) {
-      EXPECT_FALSE(WatchLoss(**lease).ok()) << "its key went though the lease was kept";
+      EXPECT_FALSE(AwaitLoss(**lease).ok()) << "its key went though the lease was kept";
       return false;
     }
   }
@@ -60,7 +51,7 @@ bool IsHeldByOne(Store& holder, Store& other, const std::string& key) {
   const bool is_held = absl::IsAlreadyExists(there) && absl::IsAlreadyExists(here) &&
                        other.Get(key, kNone).value_or("") == "here";
   if (is_held) return (*lease)->status().ok();
-  EXPECT_FALSE(WatchLoss(**lease).ok()) << "held though the lease was kept: " << there << here;
+  EXPECT_FALSE(AwaitLoss(**lease).ok()) << "held though the lease was kept: " << there << here;
   return false;
 }
 
@@ -69,30 +60,26 @@ bool IsHeldByOne(Store& holder, Store& other, const std::string& key) {
 TEST_P(StoreLeaseContract, AHeldKeyIsThereUntilItIsReleased) {
   const auto holder = Open();
   const auto other = Open();
-  auto lease = holder->Hold("m/1", "here", absl::Minutes(1));
-  ASSERT_TRUE(lease.ok()) << lease.status();
-  EXPECT_TRUE((*lease)->status().ok());
+  auto lease = holder->Hold("m/1", "here", absl::Minutes(1)).value();
+  EXPECT_TRUE(lease->status().ok());
   EXPECT_EQ(*other->Get("m/1", kNone), "here");
-  const auto view = other->Watch("m/", 0, kHang);
-  ASSERT_TRUE(view.ok());
-  EXPECT_TRUE(Shows(*view, "m/1", "here"));
-  EXPECT_EQ(view->entries.size(), 1u);
-  EXPECT_TRUE((*lease)->Release().ok());
-  WatchUntil(*other, "m/", IsEmptyView);
+  const auto view = other->Watch("m/", 0, kHang).value();
+  EXPECT_TRUE(Shows(view, "m/1", "here"));
+  EXPECT_EQ(view.entries.size(), 1u);
+  EXPECT_TRUE(lease->Release().ok());
+  AwaitNone(*other, "m/");
   EXPECT_TRUE(absl::IsDeadlineExceeded(other->Get("m/1", kNone).status()));
-  EXPECT_TRUE((*lease)->Release().ok());  // again
+  EXPECT_TRUE(lease->Release().ok());  // again
 }
 
 TEST_P(StoreLeaseContract, AHeldKeyGoesWithItsLease) {
   const auto holder = Open();
   const auto other = Open();
-  auto lease = holder->Hold("m/1", "here", absl::Minutes(1));
-  ASSERT_TRUE(lease.ok()) << lease.status();
-  lease->reset();
-  WatchUntil(*other, "m/", IsEmptyView);
+  auto lease = holder->Hold("m/1", "here", absl::Minutes(1)).value();
+  lease.reset();
+  AwaitNone(*other, "m/");
   // The next one may have it.
-  const auto next = other->Hold("m/1", "there", absl::Minutes(1));
-  ASSERT_TRUE(next.ok()) << next.status();
+  const auto next = other->Hold("m/1", "there", absl::Minutes(1)).value();
   EXPECT_EQ(*holder->Get("m/1", kNone), "there");
 }
 
@@ -133,12 +120,11 @@ TEST_P(StoreLeaseContract, BadHoldsAreRefused) {
 TEST_P(StoreLeaseContract, TheHolderMayChangeTheValue) {
   const auto store = Open();
   const auto other = Open();
-  auto lease = store->Hold("m/1", "one", absl::Minutes(1));
-  ASSERT_TRUE(lease.ok()) << lease.status();
+  auto lease = store->Hold("m/1", "one", absl::Minutes(1)).value();
   EXPECT_TRUE(store->Set("m/1", "two").ok());
   EXPECT_EQ(*other->Get("m/1", kNone), "two");
-  lease->reset();
-  WatchUntil(*other, "m/", IsEmptyView);
+  lease.reset();
+  AwaitNone(*other, "m/");
 }
 
 TEST_P(StoreLeaseContract, ALeaseOutlastsItsTime) {
@@ -165,15 +151,14 @@ TEST_P(StoreLeaseContract, ManyLeasesOfOneMember) {
   leases.erase(leases.begin(), leases.begin() + 5);
   WatchUntil(*other, "m/", [](const StoreView& view) { return view.entries.size() == 5; });
   leases.clear();
-  WatchUntil(*other, "m/", IsEmptyView);
+  AwaitNone(*other, "m/");
 }
 
 TEST_P(StoreLeaseContract, AForkedChildIsTold) {
   auto store = Open();
   const auto other = Open();
-  auto held = store->Hold("m/1", "here", absl::Minutes(1));
-  ASSERT_TRUE(held.ok()) << held.status();
-  std::unique_ptr<StoreLease> lease = *std::move(held);
+  auto held = store->Hold("m/1", "here", absl::Minutes(1)).value();
+  std::unique_ptr<StoreLease> lease = std::move(held);
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {

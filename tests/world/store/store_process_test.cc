@@ -8,13 +8,13 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "sluice/store.h"
+#include "world/store/free_port.h"
 #include "world/store/raw_client.h"
 #include "world/store/store_tools.h"
 
@@ -49,9 +49,7 @@ class Child {
 };
 
 std::unique_ptr<Store> StoreOfParent() {
-  StoreOptions options;
-  options.timeout = absl::Minutes(2);
-  auto store = ConnectStore(std::getenv(kAddress), options);
+  auto store = ConnectStore(std::getenv(kAddress), Limit(absl::Minutes(2)));
   return store.ok() ? *std::move(store) : nullptr;
 }
 
@@ -59,9 +57,7 @@ void AwaitMember(Store& store) {
   WatchUntil(store, "m/", [](const StoreView& view) { return Shows(view, "m/1", "here"); });
 }
 
-void AwaitItsEnd(Store& store) {
-  WatchUntil(store, "m/", [](const StoreView& view) { return view.entries.empty(); });
-}
+void AwaitItsEnd(Store& store) { AwaitNone(store, "m/"); }
 
 class StoreProcessTest : public testing::Test {
  protected:
@@ -70,7 +66,17 @@ class StoreProcessTest : public testing::Test {
     setenv(kLeaseMs, "3600000", 1);
   }
 
-  std::unique_ptr<StoreServer> server_ = Serve();
+  // Another server, of a process of its own, and a client of it.
+  std::unique_ptr<Store> ReachChild(absl::Duration timeout) {
+    const auto address = store_->Get("serves", absl::Minutes(2));
+    EXPECT_TRUE(address.ok()) << address.status();
+    auto store = ConnectStore(*address, Limit(timeout));
+    EXPECT_TRUE(store.ok()) << store.status();
+    return *std::move(store);
+  }
+
+  const FreePort kept_;  // that nobody else is given the port of a server that is started again
+  std::unique_ptr<StoreServer> server_ = ServeAt("127.0.0.1", kept_.port());
   std::unique_ptr<Store> store_ = Reach(*server_);
 };
 
@@ -78,10 +84,9 @@ class StoreProcessTest : public testing::Test {
 void HoldUntilLost(Store& store) {
   int64_t lease_ms = 0;
   ASSERT_TRUE(absl::SimpleAtoi(std::getenv(kLeaseMs), &lease_ms));
-  const auto lease = store.Hold("m/1", "here", absl::Milliseconds(lease_ms));
-  ASSERT_TRUE(lease.ok()) << lease.status();
-  while ((*lease)->status().ok()) absl::SleepFor(absl::Milliseconds(10));
-  const absl::Status lost = (*lease)->status();
+  const auto lease = store.Hold("m/1", "here", absl::Milliseconds(lease_ms)).value();
+  while (lease->status().ok()) absl::SleepFor(absl::Milliseconds(10));
+  const absl::Status lost = lease->status();
   absl::Status said;
   do {
     said = store.Set("lost", absl::StatusCodeToString(lost.code()));
@@ -104,8 +109,7 @@ TEST(StoreChild, DISABLED_HoldsAndForks) {
   ASSERT_NE(store, nullptr);
   int fd = -1;
   ASSERT_TRUE(absl::SimpleAtoi(std::getenv(kPipe), &fd));
-  const auto lease = store->Hold("m/1", "here", absl::Hours(1));
-  ASSERT_TRUE(lease.ok()) << lease.status();
+  const auto lease = store->Hold("m/1", "here", absl::Hours(1)).value();
   const pid_t child = fork();
   if (child == 0) {
     // As a worker does that outlives its parent. Ends with the test.
@@ -155,9 +159,8 @@ TEST_F(StoreProcessTest, AHolderThatIsStoppedIsGoneAfterItsLeaseAndIsTold) {
   holder.Signal(SIGSTOP);
   AwaitItsEnd(*store_);
   holder.Signal(SIGCONT);
-  const auto told = store_->Get("lost", absl::Minutes(2));
-  ASSERT_TRUE(told.ok()) << told.status();
-  EXPECT_EQ(*told, "ABORTED");
+  const auto told = store_->Get("lost", absl::Minutes(2)).value();
+  EXPECT_EQ(told, "ABORTED");
 }
 
 TEST_F(StoreProcessTest, BeatsOfAKilledHolderStop) {
@@ -177,41 +180,29 @@ TEST_F(StoreProcessTest, AHolderByBeatsThatIsStoppedIsTold) {
   holder.Signal(SIGSTOP);
   AwaitItsEnd(*watcher);
   holder.Signal(SIGCONT);
-  const auto told = store_->Get("lost", absl::Minutes(2));
-  ASSERT_TRUE(told.ok()) << told.status();
+  const auto told = store_->Get("lost", absl::Minutes(2)).value();
 }
 
 TEST_F(StoreProcessTest, AServerThatIsKilledIsUnavailableAtOnce) {
   Child server("StoreChild.DISABLED_Serves");
-  const auto address = store_->Get("serves", absl::Minutes(2));
-  ASSERT_TRUE(address.ok()) << address.status();
-  StoreOptions options;
-  options.timeout = absl::Hours(1);
-  const auto store = ConnectStore(*address, options);
-  ASSERT_TRUE(store.ok()) << store.status();
-  EXPECT_TRUE((*store)->Set("a", "1").ok());
+  const auto store = ReachChild(absl::Hours(1));
+  EXPECT_TRUE(store->Set("a", "1").ok());
   server.Signal(SIGKILL);
   absl::Status status;
   do {
-    status = (*store)->Get("never", absl::Hours(1)).status();
+    status = store->Get("never", absl::Hours(1)).status();
   } while (status.ok());
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
 }
 
 TEST_F(StoreProcessTest, AServerThatIsStoppedIsUnavailableToHoldersAfterTheirLease) {
   Child server("StoreChild.DISABLED_Serves");
-  const auto address = store_->Get("serves", absl::Minutes(2));
-  ASSERT_TRUE(address.ok()) << address.status();
-  StoreOptions options;
-  options.timeout = absl::Minutes(2);
-  const auto store = ConnectStore(*address, options);
-  ASSERT_TRUE(store.ok()) << store.status();
-  const auto lease = (*store)->Hold("m/1", "here", absl::Seconds(1));
-  ASSERT_TRUE(lease.ok()) << lease.status();
+  const auto store = ReachChild(absl::Minutes(2));
+  const auto lease = store->Hold("m/1", "here", absl::Seconds(1)).value();
   server.Signal(SIGSTOP);
-  const absl::Status status = (*store)->Get("never", absl::Hours(1)).status();
+  const absl::Status status = store->Get("never", absl::Hours(1)).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  EXPECT_TRUE(absl::IsUnavailable((*lease)->status())) << (*lease)->status();
+  EXPECT_TRUE(absl::IsUnavailable(lease->status())) << lease->status();
 }
 
 TEST_F(StoreProcessTest, AForkedChildOfAServerDoesNotKeepItsPort) {
@@ -225,12 +216,10 @@ TEST_F(StoreProcessTest, AForkedChildOfAServerDoesNotKeepItsPort) {
     _exit(read(ends[0], &byte, 1) == 0 ? 0 : 1);
   }
   close(ends[0]);
-  StoreServerOptions same;
-  same.port = server_->port();
   server_.reset();
   const absl::Status gone = store_->Get("a", absl::Minutes(2)).status();
   EXPECT_TRUE(absl::IsUnavailable(gone)) << gone;
-  server_ = Serve(same);
+  server_ = ServeAt("127.0.0.1", kept_.port());
   EXPECT_TRUE(Serves(*server_));
   close(ends[1]);
   int outcome = 0;

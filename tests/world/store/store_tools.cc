@@ -30,8 +30,23 @@ StoreView WatchUntil(Store& store, const std::string& prefix,
   return view;
 }
 
+StoreEntries AwaitEntries(Store& store, const std::string& prefix, size_t count) {
+  const auto are_there = [count](const StoreView& view) { return view.entries.size() >= count; };
+  return WatchUntil(store, prefix, are_there).entries;
+}
+
+void AwaitNone(Store& store, const std::string& prefix) {
+  WatchUntil(store, prefix, [](const StoreView& view) { return view.entries.empty(); });
+}
+
+absl::Status AwaitLoss(const StoreLease& lease) {
+  const absl::Time end = absl::Now() + absl::Minutes(2);
+  while (lease.status().ok() && absl::Now() < end) absl::SleepFor(absl::Milliseconds(5));
+  return lease.status();
+}
+
 bool IsGone(Store& store, const std::string& key) {
-  WatchUntil(store, key, [](const StoreView& view) { return view.entries.empty(); });
+  AwaitNone(store, key);
   return absl::IsDeadlineExceeded(store.Get(key, absl::ZeroDuration()).status());
 }
 

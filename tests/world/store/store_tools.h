@@ -2,6 +2,7 @@
 #ifndef SLUICE_TESTS_WORLD_STORE_STORE_TOOLS_H_
 #define SLUICE_TESTS_WORLD_STORE_STORE_TOOLS_H_
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,6 +18,13 @@ bool Shows(const StoreView& view, const std::string& key, const std::string& val
 // Watches until the view below the prefix is as `is_right` asks. Fails after a long time.
 StoreView WatchUntil(Store& store, const std::string& prefix,
                      const std::function<bool(const StoreView&)>& is_right);
+
+// Waits until so many entries, or more, lie below the prefix; until none does.
+StoreEntries AwaitEntries(Store& store, const std::string& prefix, size_t count);
+void AwaitNone(Store& store, const std::string& prefix);
+
+// Waits until the lease says that it is lost, but not for ever. What it says.
+absl::Status AwaitLoss(const StoreLease& lease);
 
 // Waits until nothing lies below the key, and looks whether it has no value either.
 bool IsGone(Store& store, const std::string& key);
