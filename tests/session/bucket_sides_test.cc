@@ -1,11 +1,10 @@
-// Where a bucket's bytes lie, what its stages are, and what its copies do.
+// Where a bucket's bytes lie, and what its stages are. Scripts of runners show the plain cases.
 #include "session/transfer/bucket_sides.h"
 
 #include <array>
 #include <cstddef>
 #include <deque>
 #include <memory>
-#include <numeric>
 
 #include "gmock/gmock.h"
 #include "session/planned.h"
@@ -16,15 +15,13 @@ namespace {
 using session_test::FromZeroToOne;
 using session_test::MakeLayout;
 using session_test::PlanFor;
-using testing::ElementsAre;
 
-// One tensor on one rank, in the memory of its run; the source has 0, 1, 2 ...
+// One tensor on one rank, in the memory of its run.
 class OneTensor {
  public:
   OneTensor(int rank, const TensorTransfer& tensor, const MemoryRules& memory = {},
             bool late = false)
       : transfer_(PlanFor(rank, {tensor}, {0, 0, 0})), run_(MakeRun(memory)) {
-    std::iota(src_.begin(), src_.end(), 0.0F);
     run_.Reset(1, {.late_destinations = late});
     TensorView dst = ViewOf(rank, tensor.dst, tensor.dst_dtype, dst_.data());
     if (late) dst.data = nullptr;
@@ -39,7 +36,6 @@ class OneTensor {
   BucketPart part(size_t index = 0) const { return PartOf(run_, bucket(index)); }
   const std::byte* src() const { return reinterpret_cast<const std::byte*>(src_.data()); }
   const std::byte* dst() const { return reinterpret_cast<const std::byte*>(dst_.data()); }
-  const std::array<float, 64>& values() const { return dst_; }
   TransferRun& run() { return run_; }
 
  private:
@@ -58,35 +54,10 @@ class OneTensor {
   std::array<float, 64> dst_{};
 };
 
-// The left half of four rows is rank 1's, the right half rank 2's.
-TensorTransfer Columns() {
-  TensorTransfer tensor = FromZeroToOne("a", {4, 4});
-  tensor.dst = MakeLayout({2}, {1, 2}, "S(1)");
-  return tensor;
-}
-
 TensorTransfer Cast() {
   TensorTransfer tensor = FromZeroToOne("a", {16});
   tensor.dst_dtype = DType::kBF16;
   return tensor;
-}
-
-TEST(BucketSidesTest, WholeStretchesCrossFromMemoryToMemory) {
-  const OneTensor source(0, FromZeroToOne("a", {32}));
-  for (const size_t bucket : {0, 1}) {
-    const BucketPart part = source.part(bucket);
-    EXPECT_EQ(part.stages, kStageMove);
-    EXPECT_EQ(part.src.data, source.src() + 64 * bucket);
-    EXPECT_TRUE(part.src.one_stretch());
-    EXPECT_EQ(part.dst.data, nullptr);
-    EXPECT_EQ(part.staging_bytes, 0);
-  }
-  const OneTensor target(1, FromZeroToOne("a", {32}));
-  const BucketPart part = target.part(1);
-  EXPECT_EQ(part.stages, kStageMove);
-  EXPECT_EQ(part.src.data, nullptr);
-  EXPECT_EQ(part.dst.data, target.dst() + 64);
-  EXPECT_EQ(part.staging_bytes, 0);
 }
 
 TEST(BucketSidesTest, TheEndThatCastsUsesItsSlot) {
@@ -97,32 +68,6 @@ TEST(BucketSidesTest, TheEndThatCastsUsesItsSlot) {
   const OneTensor target(1, Cast());
   EXPECT_EQ(target.part().stages, kStageMove);
   EXPECT_EQ(target.part().dst.data, target.dst());
-}
-
-TEST(BucketSidesTest, ShortRowsUseASlot) {
-  const BucketPart part = OneTensor(0, Columns()).part();
-  EXPECT_EQ(part.stages, kStageFill | kStageMove);
-  EXPECT_EQ(part.staging_bytes, 32);
-}
-
-TEST(BucketSidesTest, ATransportThatTakesSlotsAloneGetsThem) {
-  const MemoryRules staged = {.takes_host_memory = false};
-  const BucketPart source = OneTensor(0, FromZeroToOne("a", {16}), staged).part();
-  EXPECT_EQ(source.stages, kStageFill | kStageMove);
-  EXPECT_EQ(source.staging_bytes, 64);
-  const BucketPart target = OneTensor(1, FromZeroToOne("a", {16}), staged).part();
-  EXPECT_EQ(target.stages, kStageMove | kStageDrain);
-  EXPECT_EQ(target.staging_bytes, 64);
-}
-
-TEST(BucketSidesTest, ACopyWithinTheRankIsOneDrain) {
-  TensorTransfer tensor = FromZeroToOne("a", {2, 4});
-  tensor.dst = tensor.src;
-  OneTensor local(0, tensor);
-  EXPECT_EQ(local.part().stages, kStageDrain);
-  EXPECT_EQ(local.part().staging_bytes, 0);
-  CopyStrided(LocalCopy(local.run(), local.chunk(0)));
-  EXPECT_THAT(absl::MakeConstSpan(local.values()).first(9), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 0));
 }
 
 // The owner folds where it may: one operation brings the sum to its destination.
@@ -157,31 +102,6 @@ TEST(BucketSidesTest, WhatHasNowhereToGoIsReceivedAndDropped) {
   EXPECT_EQ(part.stages, kStageMove);
   EXPECT_EQ(part.dst.data, nullptr);
   EXPECT_EQ(part.staging_bytes, 64);
-}
-
-TEST(BucketSidesTest, PackingGathersAndUnpackingScatters) {
-  std::array<float, 8> wire{};
-  auto* const bytes = reinterpret_cast<std::byte*>(wire.data());
-  OneTensor source(0, Columns());
-  ASSERT_EQ(source.bucket(1).bytes, 32);
-  CopyStrided(PackCopy(source.run(), source.chunk(1), bytes));
-  EXPECT_THAT(wire, ElementsAre(2, 3, 6, 7, 10, 11, 14, 15));
-  // Rows of two columns become the left half of rows of four.
-  TensorTransfer tensor = FromZeroToOne("a", {4, 4});
-  tensor.src = MakeLayout({2}, {0, 2}, "S(1)");
-  OneTensor target(1, tensor);
-  ASSERT_EQ(target.bucket(0).bytes, 32);
-  CopyStrided(UnpackCopy(target.run(), target.chunk(0), bytes));
-  EXPECT_THAT(absl::MakeConstSpan(target.values()).first(16),
-              ElementsAre(2, 3, 0, 0, 6, 7, 0, 0, 10, 11, 0, 0, 14, 15, 0, 0));
-}
-
-TEST(BucketSidesTest, APackCastsToTheWire) {
-  OneTensor source(0, Cast());
-  std::array<uint16_t, 16> wire{};
-  CopyStrided(PackCopy(source.run(), source.chunk(0), reinterpret_cast<std::byte*>(wire.data())));
-  // The upper halves of 0.0f, 1.0f, 2.0f, 3.0f.
-  EXPECT_THAT(absl::MakeConstSpan(wire).first(4), ElementsAre(0, 0x3F80, 0x4000, 0x4040));
 }
 
 }  // namespace

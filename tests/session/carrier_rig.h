@@ -16,19 +16,17 @@
 #include "gtest/gtest.h"
 #include "session/base/carrier.h"
 #include "session/base/carrier_steps.h"
+#include "session/base/stage_operations.h"
 
 namespace sluice {
 
 inline constexpr size_t kSlotBytes = 64;
 
-// What a bucket does: `copies` batches of one copy in its fill and in its drain, one after another,
-// and `messages` receives at once.
+// What a bucket does: one copy, or none, in its fill and in its drain, and one receive.
 struct Job {
   StageSet stages = kStageFill | kStageMove | kStageDrain;
   int channel = 0;
-  int copies = 1;
-  int messages = 1;
-  Stage refuses = Stage::kWaiting;  // the stage that cannot go on once it has begun
+  bool copies = true;
 };
 
 // A handler, which adds what the jobs say and writes what the carrier tells it.
@@ -61,31 +59,29 @@ class Hands {
     return std::exchange(leaves, false) ? Carrier::Fed::kLeave : Carrier::Fed::kNothing;
   }
   Carrier::Admission Admit(size_t slot, const Command& command) {
-    held_[slot] = {command.cookie, 0};
+    held_[slot] = {command.cookie, false};
     log_->Write(absl::StrCat(command.cookie, " gets slot ", slot));
     return {JobOf(slot).stages, JobOf(slot).channel};
   }
   bool Copies(size_t slot, Stage stage) const {
-    return stage != Stage::kMoving && JobOf(slot).copies > 0;
+    return stage != Stage::kMoving && JobOf(slot).copies;
   }
   absl::Status Begin(size_t slot, Stage stage) {
-    held_[slot].batches = 0;
+    held_[slot].has_copied = false;
     if (stage != Stage::kMoving) return Continue(slot, stage);
     const StageOperations to = carrier_->OperationsOf(slot);
-    for (int i = 0; i < JobOf(slot).messages; ++i) {
-      TransportOp op;
-      op.kind = TransportOp::Kind::kReceive;
-      op.peer = 1 + i;
-      op.data = SlotAt(slot);
-      op.bytes = kSlotBytes;
-      op.cookie = to.cookie;
-      to.messages->push_back(op);
-      ++*to.pending;
-    }
+    TransportOp op;
+    op.kind = TransportOp::Kind::kReceive;
+    op.peer = 1;
+    op.data = SlotAt(slot);
+    op.bytes = kSlotBytes;
+    op.cookie = to.cookie;
+    to.messages->push_back(op);
+    ++*to.pending;
     return absl::OkStatus();
   }
   absl::Status Continue(size_t slot, Stage stage) {
-    if (stage == Stage::kMoving || held_[slot].batches == JobOf(slot).copies) {
+    if (stage == Stage::kMoving || held_[slot].has_copied == JobOf(slot).copies) {
       return carrier_->EndStage(slot, this);
     }
     const bool fills = stage == Stage::kFilling;
@@ -93,12 +89,10 @@ class Hands {
         carrier_->OperationsOf(slot, fills ? BatchStage::kFill : BatchStage::kDrain).copies;
     std::byte* const user = SlotAt(held_.size() + slot);
     std::byte* const from = fills ? user : SlotAt(slot);
-    ++held_[slot].batches;
+    held_[slot].has_copied = true;
     absl::Status status = copies->AddFlat({from}, {fills ? SlotAt(slot) : user}, kSlotBytes);
     status.Update(copies->Flush());
-    if (!status.ok()) return carrier_->Fail(slot, status);
-    if (JobOf(slot).refuses != stage) return absl::OkStatus();
-    return carrier_->Fail(slot, absl::InternalError("cannot go on"));
+    return status.ok() ? status : carrier_->Fail(slot, status);
   }
   void StageOver(size_t slot, Stage stage, bool last) {
     log_->Write(absl::StrCat(held_[slot].job, " is through ", StageName(stage),
@@ -107,8 +101,7 @@ class Hands {
   absl::Status BucketOver(size_t slot) {
     log_->Write(absl::StrCat(held_[slot].job, " is over"));
     if (delivers) carrier_->LeaveAfterStep();
-    return JobOf(slot).refuses == Stage::kDone ? absl::DataLossError("not what was asked for")
-                                               : absl::OkStatus();
+    return absl::OkStatus();
   }
   absl::Status Flush() { return carrier_->Send(); }
 
@@ -117,7 +110,7 @@ class Hands {
  private:
   struct Held {
     size_t job = 0;
-    int batches = 0;
+    bool has_copied = false;
   };
   const Job& JobOf(size_t slot) const { return jobs[held_[slot].job]; }
   std::byte* SlotAt(size_t number) { return memory_.data() + number * kSlotBytes; }
@@ -131,8 +124,8 @@ class Hands {
 
 class CarrierTest : public testing::Test {
  protected:
-  void Make(int slots, bool in_stream_order = false) {
-    const TransportTraits traits = {.name = "log", .in_stream_order = in_stream_order};
+  void Make(int slots) {
+    const TransportTraits traits = {.name = "log"};
     auto transport = std::make_unique<LogTransport>(traits, &log_);
     transport_ = transport.get();
     Make(slots, std::move(transport));
@@ -166,10 +159,6 @@ class CarrierTest : public testing::Test {
   }
   void End(const std::string& name, const absl::Status& status = absl::OkStatus()) {
     EXPECT_TRUE((status.ok() && device_.End(name)) || transport_->End(name, status)) << name;
-  }
-  // How the name of bucket `n` begins an error.
-  static std::string Named(uint64_t n, const std::string& text) {
-    return absl::StrCat("failed: bucket ", BucketId({.n = n}).ToString(), ": ", text);
   }
 
   OperationsLog log_;

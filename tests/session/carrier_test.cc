@@ -1,4 +1,5 @@
-// The carrier alone, on fakes that write a log: what it moves in which order, and how it fails.
+// The carrier alone, on fakes that write a log: what it moves in which order and in which batches.
+// Scripts of whole runners show how it fails, and transports in stream order.
 #include <string>
 #include <vector>
 
@@ -11,35 +12,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-TEST_F(CarrierTest, ABucketGoesThroughItsStages) {
-  Make(1);
-  hands_->jobs = {{.copies = 2, .messages = 2}, {.stages = kStageMove}};
-  EXPECT_THAT(Poll(), ElementsAre("0 gets slot 0", "pack 1: user 0[0,64) -> slot 0[0,64)"));
-  EXPECT_EQ(carrier_->stage(0), Stage::kFilling);
-  EXPECT_EQ(carrier_->pending(0), 1);
-  End("pack 1");
-  EXPECT_THAT(Poll(), ElementsAre("pack 2: user 0[0,64) -> slot 0[0,64)"));
-  End("pack 2");
-  EXPECT_THAT(Poll(),
-              ElementsAre("0 is through filling", "receive 1 from 1 tag 0 hop 0: slot 0[0,64)",
-                          "receive 2 from 2 tag 0 hop 0: slot 0[0,64)"));
-  End("receive 2");
-  EXPECT_THAT(Poll(), IsEmpty());
-  EXPECT_EQ(carrier_->pending(0), 1);
-  End("receive 1");
-  EXPECT_THAT(Poll(), ElementsAre("0 is through moving", "unpack 1: slot 0[0,64) -> user 0[0,64)"));
-  End("unpack 1");
-  EXPECT_THAT(Poll(), ElementsAre("unpack 2: slot 0[0,64) -> user 0[0,64)"));
-  EXPECT_TRUE(carrier_->has_operations());
-  End("unpack 2");
-  EXPECT_THAT(Poll(), ElementsAre("0 is through draining, its last stage", "0 is over",
-                                  "1 gets slot 0", "receive 3 from 1 tag 0 hop 0: slot 0[0,64)"));
-  End("receive 3");
-  EXPECT_THAT(Poll(), ElementsAre("1 is through moving, its last stage", "1 is over"));
-  EXPECT_TRUE(carrier_->engine()->idle());
-  EXPECT_FALSE(carrier_->has_operations());
-}
 
 // Moves go out with one flush. While messages are under way, a copy ends the batch of commands.
 // What was added before it is sent before it.
@@ -93,7 +65,7 @@ TEST_F(CarrierTest, AFillBeforeAMoveEndsTheBatch) {
 TEST_F(CarrierTest, FillsThatCopyNothingAreOneBatch) {
   Make(3);
   hands_->tells_steps = true;
-  const Job job = {.stages = kStageFill | kStageMove, .copies = 0};
+  const Job job = {.stages = kStageFill | kStageMove, .copies = false};
   hands_->jobs = {job, job, job};
   EXPECT_THAT(PollOnce(), ElementsAre("step", "0 gets slot 0", "0 is through filling",  //
                                       "1 gets slot 1", "1 is through filling",          //
@@ -103,39 +75,11 @@ TEST_F(CarrierTest, FillsThatCopyNothingAreOneBatch) {
                                       "receive 3 from 1 tag 0 hop 0: slot 2[0,64)", "step"));
 }
 
-// A bucket is over when the device has come past its mark, and only then is its slot free.
-TEST_F(CarrierTest, InStreamOrderASlotIsFreeAfterItsMark) {
-  Make(1, true);
-  hands_->jobs = {{.stages = kStageMove | kStageDrain}, {.stages = kStageMove}};
-  Poll();
-  End("receive 1");
-  EXPECT_THAT(Poll(), ElementsAre("0 is through moving", "unpack 1: slot 0[0,64) -> user 0[0,64)"));
-  End("unpack 1");
-  EXPECT_THAT(Poll(), ElementsAre("0 is through draining, its last stage", "mark 1"));
-  EXPECT_EQ(carrier_->marks(), 1);
-  EXPECT_EQ(carrier_->engine()->counters().held_buckets, 1);
-  End("mark 1");
-  EXPECT_THAT(Poll(), ElementsAre("0 is over", "1 gets slot 0",
-                                  "receive 2 from 1 tag 0 hop 0: slot 0[0,64)"));
-  EXPECT_EQ(carrier_->marks(), 0);
-}
-
-// It copies nothing, so nothing is due on its account.
-TEST_F(CarrierTest, InStreamOrderABucketMayEndAtOnceBesideCopies) {
-  Make(3, true);
-  const Job copies = {.stages = kStageDrain};
-  hands_->jobs = {copies, {.stages = kStageDrain, .copies = 0}, copies};
-  EXPECT_THAT(Poll(),
-              ElementsAre("0 gets slot 0", "unpack 1: slot 0[0,64) -> user 0[0,64)",
-                          "1 gets slot 1", "1 is through draining, its last stage", "2 gets slot 2",
-                          "unpack 2: slot 2[0,64) -> user 2[0,64)", "mark 1"));
-}
-
 TEST_F(CarrierTest, WhoeverPollsSeesWhatHasEndedFirst) {
   Make(2);
   hands_->tells_steps = true;
   hands_->delivers = true;
-  const Job job = {.stages = kStageFill, .copies = 0};
+  const Job job = {.stages = kStageFill, .copies = false};
   hands_->jobs = {job, job};
   const std::vector<std::string> step = {
       "step",      "0 gets slot 0", "0 is through filling, its last stage",
@@ -181,76 +125,6 @@ TEST_F(CarrierTest, ANewEngineBeginsWithFreeSlots) {
   EXPECT_GE(carrier_->messages()->capacity(), 8);
 }
 
-TEST_F(CarrierTest, AMessageThatFailsEndsAllThatIsUnderWay) {
-  Make(2);
-  hands_->jobs = {{.stages = kStageMove | kStageDrain, .messages = 2},
-                  {.stages = kStageFill | kStageMove, .copies = 2}};
-  Poll();
-  End("receive 1", absl::UnavailableError("peer gone"));
-  EXPECT_THAT(Poll(), ElementsAre(Named(0, "peer gone")));
-  EXPECT_THAT(Poll(), ElementsAre(Named(0, "peer gone")));
-  EXPECT_FALSE(carrier_->engine()->idle());
-  // The second message and the copy are still under way. Nothing follows them.
-  EXPECT_THAT(Settle(true, false), ElementsAre("part"));
-  End("receive 2");
-  EXPECT_THAT(Settle(true, false), IsEmpty());
-  End("pack 1");
-  EXPECT_THAT(Settle(true, true), IsEmpty());
-  EXPECT_TRUE(carrier_->engine()->idle());
-  EXPECT_EQ(carrier_->engine()->counters().failed, 2);
-}
-
-TEST_F(CarrierTest, AStageThatCannotGoOnEndsWithWhatItHasBegun) {
-  Make(1);
-  hands_->jobs = {{.stages = kStageFill, .refuses = Stage::kFilling}};
-  EXPECT_THAT(Poll(), ElementsAre("0 gets slot 0", "pack 1: user 0[0,64) -> slot 0[0,64)",
-                                  Named(0, "cannot go on")));
-  EXPECT_FALSE(carrier_->engine()->idle());
-  End("pack 1");
-  EXPECT_THAT(Settle(false, true), IsEmpty());
-  EXPECT_TRUE(carrier_->engine()->idle());
-
-  Make(1);
-  hands_->jobs = {{.stages = kStageFill}};
-  device_.RefuseNext(absl::InternalError("no kernel"));
-  EXPECT_THAT(Poll(), ElementsAre("0 gets slot 0", Named(0, "no kernel")));
-  EXPECT_TRUE(carrier_->engine()->idle());
-
-  Make(1);
-  hands_->jobs = {{.stages = kStageFill, .copies = 0, .refuses = Stage::kDone}};
-  EXPECT_THAT(Poll(), ElementsAre("0 gets slot 0", "0 is through filling, its last stage",
-                                  "0 is over", Named(0, "not what was asked for")));
-}
-
-TEST_F(CarrierTest, SeamsThatFailAsAWhole) {
-  const auto begin = [this] {
-    Make(2);
-    hands_->jobs = {{.stages = kStageMove}, {.stages = kStageFill}};
-  };
-  begin();
-  transport_->RefuseNext(absl::ResourceExhaustedError("no room"));
-  // Not the bucket's that was to copy next.
-  EXPECT_THAT(Poll(), ElementsAre("0 gets slot 0", "1 gets slot 1", "failed: no room"));
-  EXPECT_THAT(Settle(true, true), ElementsAre("part"));
-
-  begin();
-  Poll();
-  transport_->Break(absl::UnavailableError("the network is down"));
-  EXPECT_THAT(Poll(), ElementsAre("failed: the network is down"));
-  EXPECT_THAT(Settle(true, false), ElementsAre("part"));
-  End("pack 1");
-  EXPECT_THAT(Settle(true, true), IsEmpty());
-
-  begin();
-  Poll();
-  device_.Break(absl::InternalError("ECC"));
-  EXPECT_THAT(Poll(), ElementsAre("failed: ECC"));
-  End("receive 2", absl::CancelledError("parted"));
-  EXPECT_THAT(Settle(true, false), ElementsAre("part"));
-  EXPECT_THAT(Settle(true, true), IsEmpty());
-  EXPECT_EQ(carrier_->engine()->counters().held_buckets, 0);
-}
-
 // A failure from outside takes back what can be; others part only later.
 TEST_F(CarrierTest, WhatIsTakenBackIsAwaited) {
   Make(2);
@@ -258,6 +132,7 @@ TEST_F(CarrierTest, WhatIsTakenBackIsAwaited) {
   Poll();
   carrier_->Poison(absl::CancelledError("closed"));
   EXPECT_THAT(Poll(), ElementsAre("failed: closed"));
+  EXPECT_THAT(Settle(false, false), IsEmpty());
   transport_->HoldParting(true);
   EXPECT_THAT(Settle(true, false), ElementsAre("part"));
   End("receive 1", absl::CancelledError("withdrawn"));
@@ -267,24 +142,6 @@ TEST_F(CarrierTest, WhatIsTakenBackIsAwaited) {
   transport_->HoldParting(false);
   EXPECT_THAT(Settle(true, true), IsEmpty());
   EXPECT_TRUE(carrier_->engine()->idle());
-}
-
-TEST_F(CarrierTest, InStreamOrderANetworkThatFailsBeforeTheMarkFailsTheBucket) {
-  Make(1, true);
-  hands_->jobs = {{.stages = kStageMove}};
-  Poll();
-  End("receive 1");
-  EXPECT_THAT(Poll(), ElementsAre("0 is through moving, its last stage", "mark 1"));
-  transport_->Break(absl::UnavailableError("the network is down"));
-  End("mark 1");
-  EXPECT_THAT(Poll(), ElementsAre("failed: the network is down"));
-  // The device is asked when it has come past everything, once.
-  EXPECT_THAT(Settle(true, false), ElementsAre("part", "mark 2"));
-  EXPECT_THAT(Settle(true, false), IsEmpty());
-  EXPECT_TRUE(carrier_->engine()->idle());
-  EXPECT_EQ(carrier_->engine()->counters().failed, 1);
-  End("mark 2");
-  EXPECT_THAT(Settle(true, true), IsEmpty());
 }
 
 }  // namespace

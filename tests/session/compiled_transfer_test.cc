@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "gmock/gmock.h"
+#include "main/fails.h"
 #include "session/planned.h"
+#include "session/transfer/tensor_parts.h"
 
 namespace sluice {
 namespace {
@@ -59,6 +61,34 @@ TEST(CompiledTransferTest, PartsAreOfThisRanksLocalTensors) {
   EXPECT_EQ(bind(false, {9, 9}, DType::kF64), absl::StatusCode::kOk) << "it has no source";
 }
 
+TEST(TensorPartsTest, ATensorInBoxesIsBoundBoxByBox) {
+  TensorTransfer tensor = FromZeroToOne("a", {4, 4});
+  tensor.dst = {.boxes = *BoxList::Create({{1, {{{0, 0}, {4, 1}}, {{0, 1}, {4, 3}}}}})};
+  const TransferSpec spec = {.tensors = {tensor}};
+  const auto cells = CutIntoCells(spec).value();
+  const auto parts = TensorParts::Make(spec, &cells, 1).value();
+  ASSERT_EQ(parts.tensors(), 1u);
+  ASSERT_EQ(parts.EndPart(0), 2u);
+  EXPECT_TRUE(parts.Holds(1, true));
+  EXPECT_FALSE(parts.Holds(1, false));
+  std::array<float, 16> memory{};
+  TensorView view;
+  view.boxes = {TensorView(), TensorView()};
+  EXPECT_TRUE(parts.IsNull(0, view));
+  view.boxes = {DenseView(&memory[0], {4, 1}, DType::kF32),
+                DenseView(&memory[4], {4, 3}, DType::kF32)};
+  EXPECT_FALSE(parts.IsNull(0, view));
+  std::array<BoundView, 2> bound;
+  const MemoryRules rules;
+  ASSERT_TRUE(parts.Bind(0, true, view, rules, absl::MakeSpan(bound)).ok());
+  EXPECT_EQ(bound[0].base, reinterpret_cast<std::byte*>(&memory[0]));
+  EXPECT_EQ(bound[1].base, reinterpret_cast<std::byte*>(&memory[4]));
+  EXPECT_EQ(bound[1].shape[1], 3);
+  view.boxes.pop_back();
+  EXPECT_THAT(parts.Bind(0, true, view, rules, absl::MakeSpan(bound)),
+              Fails(absl::StatusCode::kInvalidArgument, "views of 1 boxes, but this rank has 2"));
+}
+
 TEST(CompiledTransferTest, NumbersCountBytesOnceAtEachEnd) {
   const auto source = PlanFor(0, TwoWindows());
   EXPECT_EQ(source->stats().buckets, 3);
@@ -75,17 +105,6 @@ TEST(CompiledTransferTest, NumbersCountBytesOnceAtEachEnd) {
   const auto neither = PlanFor(2, TwoWindows(), {0, 0, 0});
   EXPECT_EQ(neither->stats().buckets, 0);
   EXPECT_EQ(neither->slot_bytes(), 0);
-}
-
-TEST(CompiledTransferTest, CopiesWithinTheRankTakeNoSlot) {
-  TensorTransfer tensor = FromZeroToOne("a", {64});
-  tensor.dst = tensor.src;
-  const auto transfer = PlanFor(0, {tensor});
-  EXPECT_EQ(transfer->stats().local_bytes, 256);
-  EXPECT_EQ(transfer->stats().sent_bytes, 0);
-  EXPECT_EQ(transfer->slot_bytes(), 0);
-  EXPECT_FALSE(transfer->SendsSrc(0));
-  EXPECT_FALSE(transfer->SendsDst(0));
 }
 
 // Rank 0 sends to the two ranks of another node, which hand a half each on to each other.
@@ -108,12 +127,6 @@ TEST(CompiledTransferTest, RanksThatHandOnSendFromTheirDestinations) {
   EXPECT_EQ(near->stats().channels, 2);
   EXPECT_EQ(near->operations_max(), 1);
   EXPECT_FALSE(PlanFor(1, {tensor}, {0, 0, 0}, 1 << 20)->SendsDst(0));
-}
-
-TEST(CompiledTransferTest, AHeadSendsABucketToAllOthersOfItsNodeAtOnce) {
-  TensorTransfer tensor = FromZeroToOne("a", {3 << 18});
-  tensor.dst = MakeLayout({3}, {1, 2, 3}, "R");
-  EXPECT_EQ(PlanFor(1, {tensor}, {0, 1, 1, 1}, 1 << 20)->operations_max(), 2);
 }
 
 // An owner adds its own contribution where it lies, and sends none.

@@ -167,27 +167,6 @@ class EndingLineTest : public testing::Test {
   EndingLine line_;
 };
 
-TEST_F(EndingLineTest, AMarkEndsWhatWasThereWhenItBegan) {
-  EXPECT_TRUE(line_.all_marked());
-  ASSERT_TRUE(line_.Mark(&copies_).ok());
-  EXPECT_THAT(log_.Take(), testing::IsEmpty());
-  line_.Add(5);
-  line_.Add(3);
-  EXPECT_FALSE(line_.all_marked());
-  ASSERT_TRUE(line_.Mark(&copies_).ok());
-  line_.Add(4);
-  ASSERT_TRUE(line_.Mark(&copies_).ok());
-  ASSERT_TRUE(line_.Mark(&copies_).ok());
-  EXPECT_THAT(log_.Take(), ElementsAre("mark 1", "mark 2"));
-  EXPECT_THAT(line_.First(), ElementsAre(5, 3));
-  line_.DropFirst();
-  EXPECT_EQ(line_.marks(), 1);
-  EXPECT_THAT(line_.First(), ElementsAre(4));
-  line_.DropFirst();
-  EXPECT_EQ(line_.marks(), 0);
-  EXPECT_TRUE(line_.all_marked());
-}
-
 TEST_F(EndingLineTest, SoManyMarksAreUnderWayAndNoMore) {
   for (size_t slot = 0; slot <= CopyQueue::kMarksMax; ++slot) {
     line_.Add(slot);

@@ -50,25 +50,6 @@ TEST_F(GroupLineTest, AGroupIsFedOnceAllOfItFindsSlots) {
   EXPECT_EQ(line.Describe(), "group 1 of 2: 0 of 2 buckets admitted, 0 ended");
 }
 
-TEST_F(GroupLineTest, AGroupStartsOnceAllOfItIsAdmitted) {
-  GroupLine line;
-  EXPECT_FALSE(line.first_is_complete());
-  ASSERT_EQ(Feed(&line, 4), 4);
-  line.Admitted(run_.get(), 0);
-  line.Admitted(run_.get(), 2);
-  EXPECT_FALSE(line.first_is_complete());
-  line.Admitted(run_.get(), 1);
-  EXPECT_TRUE(line.first_is_complete());
-  EXPECT_TRUE(line.IsInFirst(run_.get(), 1));
-  EXPECT_FALSE(line.IsInFirst(run_.get(), 2));
-  EXPECT_FALSE(line.IsInFirst(nullptr, 1));
-  line.Ended(run_.get(), 1);
-  EXPECT_EQ(line.Describe(), "group 1 of 2: 2 of 2 buckets admitted, 1 ended");
-  line.Ended(run_.get(), 0);
-  EXPECT_EQ(line.Describe(), "group 1 of 1: 1 of 2 buckets admitted, 0 ended");
-  EXPECT_TRUE(line.IsInFirst(run_.get(), 2));
-}
-
 TEST_F(GroupLineTest, HopsOfAGroupBeginInOrder) {
   GroupLine line;
   ASSERT_EQ(Feed(&line, 4), 4);
@@ -82,18 +63,6 @@ TEST_F(GroupLineTest, HopsOfAGroupBeginInOrder) {
   line.Ended(run_.get(), 0);
   line.Ended(run_.get(), 1);
   EXPECT_TRUE(line.BeginHop(0).ok());  // the next group's
-}
-
-TEST_F(GroupLineTest, ACutShortensAGroupOrDropsIt) {
-  GroupLine line;
-  ASSERT_EQ(Feed(&line, 4), 4);
-  run_->CutAt(IdOf(2));
-  line.Cut(*run_);
-  line.Ended(run_.get(), 2);
-  EXPECT_EQ(line.Describe(), "group 1 of 1: 0 of 2 buckets admitted, 0 ended");
-  run_->CutAt(BucketId());
-  line.Cut(*run_);
-  EXPECT_EQ(line.Describe(), "");
 }
 
 TEST_F(GroupLineTest, BucketsOfNoGroupAreRefused) {

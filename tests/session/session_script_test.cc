@@ -81,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(All, SessionScript, ::testing::ValuesIn(ScriptsIn(SLUIC
 
 TEST(SessionScriptLanguage, AWrongAnswerIsNoticed) {
   const std::string right =
-      "shards slots=1\n> allocate 1 blocks of 4096\n> reserve 2\npiece read=0+8 stages=F\n"
+      "shards slots=1\npiece read=0+8 stages=F\n"
       "> read 1 a.bin[0,8) to block 0[0,8), try 0\nover\ndone read 1\n> piece 0 is done\n"
       "> all is done\n";
   EXPECT_EQ(RunSessionScript(right), right);

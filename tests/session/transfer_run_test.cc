@@ -22,8 +22,6 @@ using testing::IsEmpty;
 
 StartOptions Late() { return {.late_destinations = true}; }
 
-StartOptions WithEvents() { return {.events = true}; }
-
 // Rank 1's run of "a" in window 0, of two buckets, and "b" in window 1, of one.
 class TransferRunTest : public testing::Test {
  protected:
@@ -100,19 +98,6 @@ TEST_F(TransferRunTest, NothingIsFedBeforeAllRanksAgree) {
   EXPECT_THAT(Events(), IsEmpty());  // nobody asked
 }
 
-TEST_F(TransferRunTest, ATensorIsDoneWithItsLastBucket) {
-  Start(WithEvents());
-  ASSERT_EQ(Feed(), 3);
-  run_.BucketDone(1);
-  EXPECT_THAT(Events(), IsEmpty());
-  run_.BucketDone(2);
-  EXPECT_THAT(Events(), ElementsAre("done 1"));
-  run_.BucketDone(0);
-  EXPECT_THAT(Events(), ElementsAre("done 0"));
-  run_.Fail(absl::InternalError("lost"));
-  EXPECT_THAT(Events(), ElementsAre("lost"));
-}
-
 TEST_F(TransferRunTest, AWindowAsksForItsMemoryOnceTheOneBeforeIsDone) {
   Start(Late());
   EXPECT_THAT(Events(), ElementsAre("needs 0"));
@@ -145,30 +130,6 @@ TEST_F(TransferRunTest, MemoryIsSuppliedOnceAndForOneTensor) {
   Start({});
   const absl::Status early = run_.Supply(0, A(a_.data()));
   EXPECT_THAT(early, Fails(absl::StatusCode::kFailedPrecondition, "waits for no memory"));
-}
-
-TEST_F(TransferRunTest, AFrozenRunIsFedUpToItsCut) {
-  Start({});
-  run_.Fed();
-  run_.Freeze();
-  EXPECT_TRUE(run_.frozen());
-  EXPECT_EQ(Feed(), 0);
-  run_.CutAt(IdOf(1));
-  EXPECT_FALSE(run_.frozen());
-  EXPECT_EQ(Feed(), 1);
-  EXPECT_TRUE(run_.fed());
-  run_.BucketDone(0);
-  EXPECT_FALSE(run_.done());
-  run_.BucketDone(1);
-  EXPECT_TRUE(run_.done());
-}
-
-TEST_F(TransferRunTest, ACutBeforeEverythingEndsTheRun) {
-  Start({});
-  run_.Freeze();
-  run_.CutAt(BucketId());
-  EXPECT_EQ(Feed(), 0);
-  EXPECT_TRUE(run_.done());
 }
 
 // Another rank has admitted a bucket whose memory has not come here: it is received all the same.

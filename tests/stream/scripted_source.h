@@ -1,4 +1,4 @@
-// Sources whose answers a test gives or that fail by number, and work that only drains.
+// Sources whose answers a test gives, or that fail by number.
 #ifndef SLUICE_TESTS_STREAM_SCRIPTED_SOURCE_H_
 #define SLUICE_TESTS_STREAM_SCRIPTED_SOURCE_H_
 
@@ -14,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "session/shard/shard_runner.h"
 #include "storage/source.h"
 #include "tensor/check.h"
 
@@ -133,19 +132,6 @@ class FlakySource final : public Source {
   std::vector<uint64_t> cancelled_;
   const int fd_;
   int polls_ = 0;
-};
-
-// Work whose pieces are drained as soon as they are there, and copied nowhere.
-
-class DrainedWork : public ShardWork {
- public:
-  void AddMessages(const ShardPiece&, std::byte*, uint64_t, std::vector<TransportOp>*) override {}
-  void Arrived(const ShardPiece&) override {}
-  bool MayDrain(const ShardPiece&) override { return true; }
-  absl::Status Drain(const ShardPiece&, std::byte*, CopyQueue*) override {
-    return absl::OkStatus();
-  }
-  absl::Status Done(const ShardPiece&, const std::byte*) override { return absl::OkStatus(); }
 };
 
 }  // namespace sluice::stream_test

@@ -15,6 +15,7 @@ CheckpointRig::CheckpointRig(ScriptWords& words) {
   const std::string flow = words.Take("flow", std::string("load"));
   parts_.flow = flow == "load" ? CheckpointFlow::kLoad : CheckpointFlow::kSave;
   parts_.files = absl::StrSplit(words.Take("files", std::string("a.st")), ',');
+  tells_room_ = words.Take("room", std::string("no")) == "yes";
   options_.piece_bytes = words.Take("piece", 64);
   options_.budget_bytes = words.Take("budget", 65536);
   if (const int64_t slots = words.Take("slots", 0); slots > 0) options_.slots = slots;
@@ -81,6 +82,7 @@ void CheckpointRig::Go() {
       CheckpointRun::Make(std::move(parts_), tensors_, options_);
   if (!made.ok()) return log_.Write(StatusText(made.status()));
   run_ = *std::move(made);
+  if (!tells_room_) log_.Take();
 }
 
 void CheckpointRig::Drive() {

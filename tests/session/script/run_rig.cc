@@ -72,8 +72,6 @@ bool RunRig::ObeyOwn(ScriptWords& words) {
     if (name == "report") TellReport(*run, IdOf(*run, bucket));
   } else if (name == "pass") {
     device_->Pass(words.RestFrom(1));
-  } else if (name == "forget") {
-    runner_->Forget(plans_[static_cast<size_t>(words.number())].transfer.get());
   } else {
     Tell(words);
   }
@@ -104,6 +102,7 @@ TensorView RunRig::Allocate(const std::string& name, const Layout& layout,
 
 void RunRig::Plan(ScriptWords& words) {
   spec_.priority_class = words.Take("class", 0);
+  const bool tells_room = Says(words, "room", false);
   SLUICE_CHECK(ValidateSpec(spec_, static_cast<int>(nodes_.size())).ok(), "no good transfer");
   absl::StatusOr<std::unique_ptr<CompiledTransfer>> made =
       CompiledTransfer::Make(std::exchange(spec_, TransferSpec()), options_, rank_, 0);
@@ -113,13 +112,12 @@ void RunRig::Plan(ScriptWords& words) {
   transfer->number = static_cast<int>(plans_.size());
   transfer->memory = runner_->MemoryRulesFor(nullptr);
   transfer->cut = CutFor(NeedOf(transfer->plan()), {options_.slots, options_.max_in_flight, 0});
-  TellPlan(*transfer);
   slot_bytes_ = std::max(slot_bytes_, static_cast<size_t>((transfer->slot_bytes() + 63) / 64 * 64));
   device_->set_unit_bytes(slot_bytes_);
-  if (const absl::Status prepared = runner_->Prepare(transfer); !prepared.ok()) {
-    log_.Write(absl::StrCat("not prepared: ", StatusText(prepared)));
-    return;
-  }
+  const absl::Status prepared = runner_->Prepare(transfer);
+  if (!tells_room) log_.Take();
+  TellPlan(*transfer);
+  if (!prepared.ok()) return log_.Write(absl::StrCat("not prepared: ", StatusText(prepared)));
   for (const TensorTransfer& tensor : transfer->spec().tensors) {
     planned.src.push_back(
         Allocate(tensor.name + ".src", tensor.src, tensor.shape, tensor.src_dtype));
@@ -129,11 +127,20 @@ void RunRig::Plan(ScriptWords& words) {
   plans_.push_back(std::move(planned));
 }
 
+// Buckets that differ by their rounds alone are one line.
 void RunRig::TellPlan(const CompiledTransfer& transfer) {
-  int index = 0;
-  for (const Bucket& bucket : transfer.plan().buckets) {
-    log_.Write(absl::StrCat("bucket ", index++, " is ", bucket.id.ToString(), ": ",
-                            RoleText(bucket.role), ", channel ", bucket.channel));
+  const std::vector<Bucket>& buckets = transfer.plan().buckets;
+  for (size_t first = 0, next; first < buckets.size(); first = next) {
+    const Bucket& bucket = buckets[first];
+    BucketIdFields fields = bucket.id.fields();
+    for (next = first + 1; next < buckets.size(); ++next) {
+      ++fields.round;
+      if (buckets[next].id != BucketId(fields) || buckets[next].role != bucket.role) break;
+    }
+    const size_t last = next - 1;
+    log_.Write(absl::StrCat("bucket ", first, " is ", bucket.id.ToString(), ": ",
+                            RoleText(bucket.role), ", channel ", bucket.channel,
+                            last > first ? absl::StrCat("; so is each to ", last) : ""));
   }
 }
 

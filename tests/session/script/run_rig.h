@@ -5,14 +5,14 @@
 //                                             folds= rows= (yes or no).
 //   `tensor t0 shape=4x16 type=f32 to=f32 src=0:R dst=0,1:S(0) window=0`
 //                                             One tensor of a plan.
-//   `plan class=0`                            The tensors since the last one. Tells the buckets of
-//                                             this rank.
+//   `plan class=0 room=no`                    The tensors since the last one. Tells the buckets of
+//                                             this rank; with room=yes also what room they take.
 //   `start of=0 late=no events=no stream=no`  The next run, of this plan.
 //   `supply 1 t0`                             Memory that run 1 was late with.
 //   `freeze 1` / `cut 1 bucket=2`             The halves of a cancel. The last bucket is by the
 //                                             plan, or -1.
 //   `pass fence 1`                            The caller's stream has come past it.
-//   `stall` / `counters` / `oldest` / `report 1 bucket=2` / `forget 0`
+//   `stall` / `counters` / `oldest` / `report 1 bucket=2`
 //                                             What the runner says.
 #ifndef SLUICE_TESTS_SESSION_SCRIPT_RUN_RIG_H_
 #define SLUICE_TESTS_SESSION_SCRIPT_RUN_RIG_H_

@@ -34,6 +34,8 @@ class ScriptRig {
   virtual void Drive() = 0;
   virtual void Poison(const absl::Status& status) = 0;
   virtual void End() = 0;
+  // These operations end well: names, or "all" that are open.
+  void Done(absl::string_view names);
 
   OperationsLog log_;
   // The machine's; null where it has none, and after End.
@@ -42,7 +44,6 @@ class ScriptRig {
   LogSource* source_ = nullptr;
 
  private:
-  void Done(absl::string_view names);
   bool EndOperation(absl::string_view name, const absl::Status& status);
   void Fail(const deadlock::ScriptWords& words);
   void Trouble(const deadlock::ScriptWords& words);

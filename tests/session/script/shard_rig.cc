@@ -1,6 +1,8 @@
 // What a stream does with its runner, told by a script.
 #include "session/script/shard_rig.h"
 
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -8,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
 #include "session/script/script_rig.h"
 #include "tensor/check.h"
 
@@ -19,8 +22,9 @@ using deadlock::ScriptWords;
 // Longer than any test takes.
 constexpr int64_t kHourNs = 3'600'000'000'000;
 
-int64_t HourIf(ScriptWords& words, const std::string& key) {
-  return words.Take(key, std::string("no")) == "yes" ? kHourNs : 0;
+int64_t TakeLimit(ScriptWords& words, const std::string& key) {
+  const std::string limit = words.Take(key, std::string("no"));
+  return limit == "hour" ? kHourNs : limit == "second" ? 1'000'000'000 : 0;
 }
 
 }  // namespace
@@ -31,8 +35,8 @@ bool ShardRunnerRig::ObeyOwn(ScriptWords& words) {
     SLUICE_CHECK(source_->BeginLongAgo(words.RestFrom(1)), "a script slows what is not open");
   } else if (name == "oldest") {
     log_.Write(runner()->DescribeOldest().text());
-  } else if (name == "settle") {
-    Settle(words.Take("parts", std::string("yes")) == "yes");
+  } else if (name == "due") {
+    TellDue();
   } else if (name == "counters") {
     const EngineCounters& engine = runner()->counters();
     const ReadDeskCounters& reads = runner()->read_counters();
@@ -55,15 +59,20 @@ void ShardRunnerRig::Drive() {
     failure_ = polled.status();
     log_.Write(absl::StrCat("failed: ", StatusText(failure_)));
   }
-  if (!failure_.ok()) return Settle(true);
+  if (!failure_.ok()) return Settle();
   if (over_ || !runner()->done()) return;
   over_ = true;
   log_.Write("all is done");
 }
 
-void ShardRunnerRig::Settle(bool parts) {
+void ShardRunnerRig::TellDue() {
+  const int64_t due_ns = runner()->next_due_ns();
+  log_.Write(due_ns <= MonotonicNs() + kHourNs ? "due within an hour" : "nothing is due");
+}
+
+void ShardRunnerRig::Settle() {
   // A stream calls it again and again: what one call has taken in the next one sees.
-  if (over_ || (!runner()->Settle(parts) && !runner()->Settle(parts))) return;
+  if (over_ || (!runner()->Settle(true) && !runner()->Settle(true))) return;
   over_ = true;
   log_.Write("settled");
 }
@@ -78,18 +87,18 @@ ShardRig::ShardRig(ScriptWords& words) : work_(&log_) {
   options.slots = words.Take("slots", 2);
   options.spares = words.Take("spares", 0);
   options.kept = words.Take("kept", 0);
-  options.window = words.Take("window", ShardRunner::WindowOf(options.slots));
-  options.block_bytes = words.Take("block", 4096);
+  options.window = ShardRunner::WindowOf(options.slots);
+  options.block_bytes = 4096;
   options.channels = words.Take("channels", 2);
-  options.operations_max = words.Take("messages", 2);
-  options.object_names = absl::StrSplit(words.Take("objects", std::string("a.bin")), ',');
+  options.operations_max = 2;
+  options.object_names = {"a.bin"};
   options.hedge.enabled = words.Take("hedge", std::string("no")) == "yes";
   options.hedge.extra_share_max = 1;
   options.retry.attempts_max = words.Take("attempts", 4);
   options.retry.backoff = absl::ZeroDuration();
   options.retry.request_timeout = absl::InfiniteDuration();
-  options.head_start_ns = HourIf(words, "head_start");
-  options.first_sends_ns = HourIf(words, "sends_first");
+  options.head_start_ns = TakeLimit(words, "head_start");
+  options.first_sends_ns = TakeLimit(words, "sends_first");
   work_.SetBlocks(options.slots + options.spares, options.kept);
   auto device = std::make_unique<LogDevice>(DeviceTraits(), &log_, "block");
   auto source =
@@ -110,6 +119,7 @@ ShardRig::ShardRig(ScriptWords& words) : work_(&log_) {
       &work_, device_, source_, std::move(transport), *std::move(staging), options);
   SLUICE_CHECK(made.ok(), "fakes make a runner");
   runner_ = *std::move(made);
+  if (words.Take("room", std::string("no")) == "no") log_.Take();
 }
 
 bool ShardRig::ObeyOwn(ScriptWords& words) {
@@ -120,10 +130,25 @@ bool ShardRig::ObeyOwn(ScriptWords& words) {
     work_.AddNoMore();
   } else if (name == "memory") {
     work_.set_has_memory(words.Take("here", std::string("yes")) == "yes");
+  } else if (name == "answered") {
+    AddAnswered(words.number());
+  } else if (name == "limit_passes") {
+    work_.WaitUntil(runner_->next_due_ns());
   } else {
     return ShardRunnerRig::ObeyOwn(words);
   }
   return true;
+}
+
+void ShardRig::AddAnswered(int64_t pieces) {
+  for (int64_t i = 0; i < pieces; ++i) {
+    ScriptWords piece(absl::StrCat("piece drain=nothing read=", 8 * i, "+8"));
+    work_.Add(piece);
+  }
+  Drive();
+  Done("all");
+  Drive();
+  log_.Take();
 }
 
 void ShardRig::End() { runner_.reset(); }
@@ -155,7 +180,7 @@ void PieceWork::Add(deadlock::ScriptWords& words) {
   piece.piece.id = BucketId({.n = static_cast<uint64_t>(number)});
   piece.piece.channel = words.Take("channel", 0);
   piece.piece.stages = deadlock::ParseStages(words.Take("stages", std::string("FD")));
-  piece.piece.bytes = words.Take("bytes", 64);
+  piece.piece.bytes = 64;
   piece.piece.index = words.Take("item", 0);
   piece.piece.read.item = piece.piece.index;
   piece.piece.part = number;
@@ -172,6 +197,7 @@ void PieceWork::Tell(const ShardPiece& piece, absl::string_view what) {
 }
 
 bool PieceWork::NextPiece(ShardPiece* piece) {
+  while (MonotonicNs() < wait_until_ns_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   if (given_ == pieces_.size()) return false;
   *piece = pieces_[given_++].piece;
   return true;

@@ -1,17 +1,20 @@
 // A runner of shards in a script: over pieces that the script makes up, or those of another work.
 //
-//   `shards slots=2 spares=0 kept=0 window=72 block=4096 channels=2 messages=2 alignment=1`
-//   `attempts=4 head_start=no sends_first=no hedge=no order=no objects=a.bin`
-//                          One line. For head_start, sends_first and hedge: an hour of each, or
-//                          none. order=yes: the transport works in stream order.
+//   `shards slots=2 spares=0 kept=0 channels=2 alignment=1 attempts=4 head_start=no`
+//   `sends_first=no hedge=no order=no room=no`
+//                          One line. For head_start and sends_first: an hour of each, a second, or
+//                          none. order=yes: the transport works in stream order. room=yes: tells
+//                          what room the runner takes.
 //   `piece read=0+64 stages=FD channel=0 item=0 to=1,2 from=3 fill=nothing drain=copy done=yes`
 //                          The next piece. Its fill and its drain: nothing, copy or fail. A drain
 //                          may also keep the block. Where `done` is no, its end fails.
 //   `over`                 There are no more.
 //   `memory here=no`       Nothing may be drained. With here=yes it may again.
 //   `slow read 1`          It was begun long ago.
-//   `settle parts=no`      Takes back nothing of its own accord.
-//   `oldest` / `counters`  What the runner says.
+//   `answered 16`          So many pieces, which are over at once. Tells nothing of them.
+//   `limit_passes`         So does the limit of sends_first, when the runner asks for a piece next.
+//   `oldest` / `counters` / `due`
+//                          What the runner says.
 #ifndef SLUICE_TESTS_SESSION_SCRIPT_SHARD_RIG_H_
 #define SLUICE_TESTS_SESSION_SCRIPT_SHARD_RIG_H_
 
@@ -42,6 +45,8 @@ class PieceWork final : public ShardWork {
   void Add(deadlock::ScriptWords& words);
   void AddNoMore() { over_ = true; }
   void set_has_memory(bool has) { has_memory_ = has; }
+  // The next piece is given after that.
+  void WaitUntil(int64_t time_ns) { wait_until_ns_ = time_ns; }
 
   bool NextPiece(ShardPiece* piece) override;
   bool over() const override { return over_ && given_ == pieces_.size(); }
@@ -74,6 +79,7 @@ class PieceWork final : public ShardWork {
   size_t given_ = 0;
   bool over_ = false;
   bool has_memory_ = true;
+  int64_t wait_until_ns_ = 0;
   std::vector<int> kept_;  // blocks to give
   std::vector<std::byte> cells_;
 };
@@ -88,7 +94,8 @@ class ShardRunnerRig : public ScriptRig {
   virtual ShardRunner* runner() = 0;
 
  private:
-  void Settle(bool parts);
+  void Settle();
+  void TellDue();
 
   absl::Status failure_;
   bool over_ = false;  // that it is done, or settled, has been said
@@ -102,6 +109,7 @@ class ShardRig final : public ShardRunnerRig {
  private:
   bool ObeyOwn(deadlock::ScriptWords& words) override;
   void End() override;
+  void AddAnswered(int64_t pieces);
   ShardRunner* runner() override { return runner_.get(); }
 
   PieceWork work_;
@@ -113,7 +121,8 @@ class ShardRig final : public ShardRunnerRig {
 // One rank's part of a load or a save in a script, once its catalog is known.
 //
 //   `checkpoint rank=0 flow=load piece=64 budget=65536 slots=0 attempts=4 alignment=1 files=a.st`
-//            The machine.
+//   `room=no`
+//            The machine, one line.
 //   `tensor a shape=16 type=f32 file_type=f32 layout=0,1:S(0) file=0 begin=8`
 //            One tensor of its catalog.
 //   `go`     Plans, and begins.
@@ -137,6 +146,7 @@ class CheckpointRig final : public ShardRunnerRig {
 
   CheckpointRunParts parts_;
   CheckpointOptions options_;
+  bool tells_room_ = false;
   std::vector<CheckpointTensor> tensors_;
   std::list<std::vector<std::byte>> memory_;
   std::unique_ptr<CheckpointRun> run_;
