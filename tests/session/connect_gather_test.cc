@@ -1,7 +1,6 @@
 // Halves that are gathered: whole on every rank, whoever has which.
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,28 +10,13 @@
 #include "oracle/sampled.h"
 #include "plan/connect/half_code.h"
 #include "session/connect/gather_halves.h"
-#include "session/world.h"
+#include "session/with_peers.h"
 
 namespace sluice {
 namespace {
 
-class QuietHost final : public Peers::Host {
- public:
-  bool AdvanceStreams() override { return false; }
-  bool has_streams() const override { return false; }
-  int64_t next_due_ns() const override { return INT64_MAX; }
-  void Fail(const absl::Status&) override {}
-  bool Settle() override { return true; }
-};
-
-void WithPeers(int ranks, const std::function<void(Peers*)>& body) {
-  session_test::RunRanks(ranks, [&body](session_test::Rank& self) {
-    QuietHost host;
-    Peers peers(std::move(self.fabric), absl::Seconds(60), &host);
-    body(&peers);
-    self.meet();
-  });
-}
+using session_test::RankPeers;
+using session_test::WithPeers;
 
 std::string RandomBytes(oracle::Dice* dice, int64_t count) {
   std::string bytes;
@@ -51,9 +35,10 @@ TEST(GatherHalvesTest, EveryRankGetsEveryHalf) {
     }
     std::vector<std::string> halves;
     for (int rank = 0; rank < size; ++rank) halves.push_back(dice.Pick(distinct));
-    WithPeers(size, [&](Peers* peers) {
+    WithPeers(size, [&](RankPeers* own) {
       const auto gathered =
-          GatherHalves(peers, absl::OkStatus(), halves[static_cast<size_t>(peers->rank())]).value();
+          GatherHalves(&own->peers, absl::OkStatus(), halves[static_cast<size_t>(own->rank())])
+              .value();
       EXPECT_TRUE(gathered.loss.ok()) << gathered.loss;
       std::vector<bool> seen(static_cast<size_t>(size), false);
       int lowest = -1;
@@ -74,46 +59,35 @@ TEST(GatherHalvesTest, EveryRankGetsEveryHalf) {
 }
 
 TEST(GatherHalvesTest, TooMuchIsRefusedOnAllRanks) {
-  WithPeers(3, [](Peers* peers) {
-    const std::string half(peers->rank() == 1 ? 700 : 200, 'x');
-    const auto refused = GatherHalves(peers, absl::OkStatus(), half, 899);
+  WithPeers(3, [](RankPeers* own) {
+    const std::string half(own->rank() == 1 ? 700 : 200, 'x');
+    const auto refused = GatherHalves(&own->peers, absl::OkStatus(), half, 899);
     EXPECT_THAT(refused.status(), Fails(absl::StatusCode::kResourceExhausted,
                                         "more than 899 bytes: rank 1 alone has 700"));
     // The ranks are in step, and what just fits is taken.
-    EXPECT_TRUE(GatherHalves(peers, absl::OkStatus(), half, 900).ok());
+    EXPECT_TRUE(GatherHalves(&own->peers, absl::OkStatus(), half, 900).ok());
   });
 }
 
 // A rank that says it has more than there can be.
 TEST(GatherHalvesTest, WhatTheRanksSayMayNotAddUp) {
   for (const uint64_t bytes : {uint64_t{1001}, uint64_t{1} << 63, ~uint64_t{0}}) {
-    WithPeers(3, [bytes](Peers* peers) {
-      if (peers->rank() > 0) {
-        const std::array<uint64_t, 3> label = {bytes, static_cast<uint64_t>(peers->rank())};
+    WithPeers(3, [bytes](RankPeers* own) {
+      if (own->rank() > 0) {
+        const std::array<uint64_t, 3> label = {bytes, static_cast<uint64_t>(own->rank())};
         Proposal proposal;
         proposal.call = "Connect";
         proposal.values = {{"the format", kHalfFormat}};
         proposal.payload.assign(reinterpret_cast<const char*>(label.data()), sizeof(label));
-        EXPECT_TRUE(peers->Agree(std::move(proposal)).ok());
+        EXPECT_TRUE(own->peers.Agree(std::move(proposal)).ok());
         return;
       }
-      const auto refused = GatherHalves(peers, absl::OkStatus(), "half", 1000);
+      const auto refused = GatherHalves(&own->peers, absl::OkStatus(), "half", 1000);
       EXPECT_TRUE(absl::IsResourceExhausted(refused.status())) << refused.status();
       EXPECT_THAT(std::string(refused.status().message()),
                   testing::HasSubstr("more than 1000 bytes: rank 1 alone has"));
     });
   }
-}
-
-TEST(GatherHalvesTest, OneRankWithoutAHalf) {
-  WithPeers(3, [](Peers* peers) {
-    const absl::Status own =
-        peers->rank() == 2 ? absl::InvalidArgumentError("no good") : absl::OkStatus();
-    const auto refused = GatherHalves(peers, own, "half");
-    EXPECT_THAT(refused.status(),
-                Fails(absl::StatusCode::kInvalidArgument, "Connect failed on rank 2: no good"));
-    EXPECT_TRUE(GatherHalves(peers, absl::OkStatus(), "half").ok());
-  });
 }
 
 }  // namespace

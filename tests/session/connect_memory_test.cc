@@ -21,50 +21,9 @@ namespace {
 using absl::StatusCode;
 
 // One element from rank 0 to rank 1.
-ConnectTensor OneElement(int rank, void* data, absl::Span<const int64_t> local = {1}) {
+ConnectTensor OneElement(int rank, void* data) {
   return Part("x", {1}, DType::kI64, MakeLayout({1}, {rank}, "R"),
-              DenseView(data, local, DType::kI64));
-}
-
-TEST(ConnectMemoryTest, OtherMemoryIsUsedFromTheNextRunOn) {
-  RunSessions(2, {}, [](Rank& self, Session* session) {
-    std::array<int64_t, 3> cells = {7, 8, 9};
-    ConnectSpec own;
-    (self.rank == 0 ? own.sources : own.targets).push_back(OneElement(self.rank, &cells[0]));
-    const auto connection = Connect(session, own).value();
-    const auto move = [&] {
-      if (self.rank == 1) cells = {0, 0, 0};
-      ASSERT_TRUE(connection->Start().value().Wait().ok());
-    };
-    const auto rebind = [&](const std::string& name, const TensorView& view) {
-      const Connection::NamedView named = {name, view};
-      return self.rank == 0 ? connection->Rebind({named}, {}) : connection->Rebind({}, {named});
-    };
-    move();
-    const auto view = [&](size_t i, const std::vector<int64_t>& shape = {1}) {
-      return DenseView(&cells[i], shape, DType::kI64);
-    };
-    EXPECT_TRUE(rebind("x", view(1)).ok());
-    move();
-    if (self.rank == 1) {
-      EXPECT_THAT(cells, testing::ElementsAre(0, 8, 0));
-    }
-    // What does not fit changes nothing.
-    EXPECT_THAT(rebind("x", view(2, {2})),
-                Fails(StatusCode::kInvalidArgument, "view has shape [2], the layout needs [1]"));
-    EXPECT_THAT(rebind("x", TensorView{}), Fails(StatusCode::kInvalidArgument, "'x'"));
-    EXPECT_THAT(rebind("y", view(2)),
-                Fails(StatusCode::kNotFound, self.rank == 0 ? "this rank gave no source 'y'"
-                                                            : "this rank gave no target 'y'"));
-    const std::array<Connection::NamedView, 2> half_good = {{{"x", view(2)}, {"y", view(2)}}};
-    EXPECT_THAT(
-        self.rank == 0 ? connection->Rebind(half_good, {}) : connection->Rebind({}, half_good),
-        Fails(StatusCode::kNotFound, "'y'"));
-    move();
-    if (self.rank == 1) {
-      EXPECT_THAT(cells, testing::ElementsAre(0, 8, 0));
-    }
-  });
+              DenseView(data, {1}, DType::kI64));
 }
 
 // A run that was bound once is used again, for what else the transfer is started with.
@@ -197,16 +156,6 @@ TEST(ConnectCallsTest, NoSession) {
   EXPECT_EQ(Connect(nullptr, {}).status().code(), StatusCode::kInvalidArgument);
 }
 
-TEST(ConnectCallsTest, OneRankMakesAnotherCall) {
-  RunSessions(kOwnRanks, {}, [](Rank& self, Session* session) {
-    Own own(self.rank);
-    EXPECT_THAT(
-        self.rank == 2 ? session->Compile({}).status() : Connect(session, own.spec).status(),
-        Fails(StatusCode::kFailedPrecondition, "Connect on ranks 0, 1, 3, Compile on rank 2"));
-    RunGood(session, self.rank);
-  });
-}
-
 TEST(ConnectCallsTest, ARunIsInFlight) {
   RunSessions(kOwnRanks, {}, [](Rank& self, Session* session) {
     Own own(self.rank);
@@ -219,17 +168,6 @@ TEST(ConnectCallsTest, ARunIsInFlight) {
     self.meet();  // nobody calls Drop before all have been refused
     EXPECT_TRUE(connection->Drop().ok());
     RunGood(session, self.rank);
-  });
-}
-
-TEST(ConnectCallsTest, ARankThatDoesNotCallIsNamed) {
-  RunRanks(3, [](Rank& self) {
-    const auto session = OpenSession(self, {.timeout = absl::Seconds(2)});
-    if (self.rank != 1) {
-      const absl::Status status = Connect(session.get(), {}).status();
-      EXPECT_THAT(status, Fails(StatusCode::kDeadlineExceeded, "rank 1 did not call Connect"));
-    }
-    self.meet();
   });
 }
 

@@ -34,31 +34,51 @@ std::vector<ConnectSpec> AllSpecs(const ConnectJob& job, int size, uint64_t seed
   return specs;
 }
 
-std::vector<std::string> NamesOf(const Transfer& transfer) {
-  std::vector<std::string> names;
-  for (const TensorTransfer& tensor : transfer.spec().tensors) names.push_back(tensor.name);
-  return names;
+// Connects what all ranks give, and runs it so many times.
+void ConnectAndRun(const ConnectJob& job, int size, uint64_t seed, uint64_t rounds) {
+  const std::vector<std::string> order = PromisedOrder(AllSpecs(job, size, seed));
+  RunSessions(size, job.options, [&](Rank& self, Session* session) {
+    oracle::Dice dice(seed * 100 + static_cast<uint64_t>(self.rank));
+    ConnectMemory memory(job, self.rank, &dice);
+    const auto connection = Connect(session, memory.spec()).value();
+    const TransferSpec& spec = connection->transfer()->spec();
+    std::vector<std::string> names;
+    for (const TensorTransfer& tensor : spec.tensors) names.push_back(tensor.name);
+    EXPECT_EQ(names, order);
+    EXPECT_EQ(spec.priority_class, job.truth.priority_class);
+    for (uint64_t round = 1; round <= rounds; ++round) {
+      RunConnected(connection.get(), &memory, round);
+    }
+    EXPECT_TRUE(connection->Drop().ok());
+  });
 }
 
 TEST(ConnectTest, RandomHalves) {
   for (int size = 1; size <= 8; ++size) {
     for (const uint64_t seed : oracle::Seeds(32)) {
       const ConnectJob job = MakeConnectJob(seed * 10 + static_cast<uint64_t>(size), size);
-      const std::vector<std::string> order = PromisedOrder(AllSpecs(job, size, seed));
-      RunSessions(size, job.options, [&](Rank& self, Session* session) {
-        oracle::Dice dice(seed * 100 + static_cast<uint64_t>(self.rank));
-        ConnectMemory memory(job, self.rank, &dice);
-        const auto connection = Connect(session, memory.spec()).value();
-        EXPECT_EQ(NamesOf(*connection->transfer()), order);
-        EXPECT_EQ(connection->transfer()->spec().priority_class, job.truth.priority_class);
-        for (uint64_t round = 1; round <= 3; ++round) {
-          RunConnected(connection.get(), &memory, round);
-        }
-        EXPECT_TRUE(connection->Drop().ok());
-      });
+      ConnectAndRun(job, size, seed, 3);
       ASSERT_FALSE(HasFailure()) << "size " << size << " seed " << seed;
     }
   }
+}
+
+TEST(ConnectTest, RandomBoxesAndCopies) {
+  int boxed = 0, copied = 0;
+  for (const int size : {1, 2, 3, 4, 6, 8, 16}) {
+    const auto seeds = static_cast<uint64_t>(oracle::Thinned(size < 8 ? 32 : 12));
+    for (uint64_t seed = 1; seed <= seeds; ++seed) {
+      const ConnectJob job = MakeConnectBoxJob(seed * 100 + static_cast<uint64_t>(size), size);
+      for (const TensorTransfer& tensor : job.truth.tensors) {
+        boxed += tensor.src.boxes.empty() && tensor.dst.boxes.empty() ? 0 : 1;
+      }
+      for (const auto& [name, copies] : job.copies) copied += copies > 1 ? 1 : 0;
+      ConnectAndRun(job, size, seed, 2);
+      ASSERT_FALSE(HasFailure()) << "size " << size << " seed " << seed;
+    }
+  }
+  EXPECT_GT(boxed, oracle::Thinned(200));
+  EXPECT_GT(copied, oracle::Thinned(20));
 }
 
 // Two ranks train, two serve: the halves of one side say nothing of the other one.

@@ -56,16 +56,6 @@ TEST(ConnectUnusualTest, EmptyTensorsAndARankWithNothing) {
   });
 }
 
-TEST(ConnectUnusualTest, OnlyEmptyTensors) {
-  RunSessions(2, {}, [](Rank& self, Session* session) {
-    ConnectSpec own;
-    (self.rank == 0 ? own.sources : own.targets)
-        .push_back(Empty(MakeLayout({1}, {self.rank}, "R")));
-    const auto connection = Connect(session, own).value();
-    RunOnce(connection.get());
-  });
-}
-
 // A rename says where a target's bytes come from, and is not followed further.
 TEST(ConnectUnusualTest, RenamesInChainsAndCycles) {
   RunSessions(2, {}, [](Rank& self, Session* session) {
@@ -135,30 +125,6 @@ TEST(ConnectUnusualTest, SeveralConnectionsAtOnce) {
     EXPECT_TRUE(connections[1]->Drop().ok());
     EXPECT_TRUE(connections[4]->Drop().ok());
     run_all(2);
-  });
-}
-
-// A run keeps the memory that was bound when it began, on both sides.
-TEST(ConnectUnusualTest, MemoryChangesWhileRunsAreUnderWay) {
-  RunSessions(2, {}, [](Rank& self, Session* session) {
-    constexpr size_t kRuns = 6;
-    std::array<Three, kRuns> cells;
-    for (size_t i = 0; i < kRuns; ++i) {
-      cells[i].fill(self.rank == 0 ? static_cast<int64_t>(i) + 1 : 0);
-    }
-    ConnectSpec own;
-    (self.rank == 0 ? own.sources : own.targets).push_back(Whole("x", self.rank, &cells[0]));
-    const auto connection = Connect(session, own).value();
-    std::vector<sluice::Run> runs;
-    for (size_t i = 0; i < kRuns; ++i) {
-      const Connection::NamedView view = {"x", DenseView(cells[i].data(), {3}, DType::kI64)};
-      const absl::Status bound =
-          self.rank == 0 ? connection->Rebind({view}, {}) : connection->Rebind({}, {view});
-      ASSERT_TRUE(bound.ok()) << bound;
-      runs.push_back(connection->Start().value());
-    }
-    for (const sluice::Run& run : runs) EXPECT_TRUE(run.Wait().ok());
-    for (size_t i = 0; i < kRuns; ++i) EXPECT_THAT(cells[i], Each(static_cast<int64_t>(i) + 1));
   });
 }
 

@@ -11,6 +11,8 @@
 #include "gtest/gtest.h"
 #include "session/peers/bucket_report.h"
 #include "session/peers/watch_record.h"
+#include "session/run_transport.h"
+#include "session/with_peers.h"
 #include "session/world.h"
 #include "transport/loopback/loopback.h"
 
@@ -18,8 +20,10 @@ namespace sluice {
 namespace {
 
 using session_test::Rank;
+using session_test::RankPeers;
 using session_test::RunRanks;
 using session_test::RunRanksOn;
+using session_test::WithPeers;
 
 WireReport Wire(int rank, const std::string& wire, const std::string& why,
                 const std::string& fell_back_from = "", const std::string& library = "") {
@@ -69,24 +73,14 @@ TEST(SessionReportTest, WithoutDirectCopies) {
   });
 }
 
-class NoHost final : public Peers::Host {
- public:
-  bool AdvanceStreams() override { return false; }
-  bool has_streams() const override { return false; }
-  int64_t next_due_ns() const override { return INT64_MAX; }
-  void Fail(const absl::Status&) override {}
-  bool Settle() override { return true; }
-};
-
 // As if the kernel did not let ranks copy.
 TEST(SessionReportTest, SaysWhatTheKernelDoesNotAllow) {
-  RunRanks(2, [](Rank& self) {
-    NoHost host;
-    Peers peers(std::move(self.fabric), absl::Seconds(60), &host);
+  WithPeers(2, [](RankPeers* own) {
+    Peers& peers = own->peers;
     auto node = DirectNode::Connect(
-        self.rank, peers.fabric()->node_of_rank(),
-        [&](const absl::Status& own, const std::string& record) {
-          return peers.Exchange(own, record, "Create: direct");
+        own->rank(), peers.fabric()->node_of_rank(),
+        [&](const absl::Status& status, const std::string& record) {
+          return peers.Exchange(status, record, "Create: direct");
         },
         KernelCopies::kNever);
     ASSERT_TRUE(node.ok()) << node.status();
@@ -99,7 +93,6 @@ TEST(SessionReportTest, SaysWhatTheKernelDoesNotAllow) {
     EXPECT_EQ(report.wires[0].wire, "direct");
     EXPECT_THAT(report.wires[0].why,
                 testing::HasSubstr("other memory goes by loopback, because the kernel"));
-    self.meet();
   });
 }
 
