@@ -91,29 +91,6 @@ TEST(AgreementTest, LongMessagesAreCut) {
   });
 }
 
-TEST(AgreementTest, BadEverywhereIsEachRanksOwnError) {
-  RunRanks(3, [](Rank& self) {
-    Agreement agreement(self.fabric.get());
-    Proposal proposal = Propose(1, 1);
-    proposal.status = absl::InvalidArgumentError(absl::StrCat("mine: ", self.rank));
-    EXPECT_EQ(Agree(&agreement, proposal), proposal.status);
-  });
-}
-
-TEST(AgreementTest, PayloadsOfAllRanksComeOut) {
-  RunRanks(4, [](Rank& self) {
-    Agreement agreement(self.fabric.get());
-    Proposal proposal = Propose(1, 1);
-    const auto payload_of = [](int rank) {
-      return std::string(static_cast<size_t>(rank) * Proposal::kMaxPayloadBytes / 3,
-                         static_cast<char>(rank));
-    };
-    proposal.payload = payload_of(self.rank);
-    ASSERT_TRUE(Agree(&agreement, proposal).ok());
-    for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(agreement.payload(rank), payload_of(rank));
-  });
-}
-
 TEST(AgreementTest, DifferentCallsAreNamed) {
   ExpectOutcome(3, absl::StatusCode::kFailedPrecondition,
                 "ranks make different calls: Compile on ranks 1, 2, Start on rank 0", [](int rank) {

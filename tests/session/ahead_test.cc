@@ -21,13 +21,7 @@ namespace {
 constexpr int64_t kMaxAhead = 2 * Session::kMaxRunsInFlight;
 
 // Of ranks 1 and 2 alone.
-TransferSpec WithoutRank0() {
-  TransferSpec spec = Ring(2, 1);
-  spec.tensors[0].src = MakeLayout({1}, {1}, "R");
-  spec.tensors[0].dst = MakeLayout({1}, {2}, "R");
-  spec.tensors[0].shape = {100};
-  return spec;
-}
+TransferSpec WithoutRank0() { return FromTo(1, 2, {100}); }
 
 SessionOptions Options(absl::Duration timeout) {
   SessionOptions options;
@@ -204,12 +198,8 @@ TEST(OrderTest, AFirstRunAgainstALaterOne) {
 TEST(OrderTest, AFirstRunAgainstOneThatIsDoneAlready) {
   RunRanks(3, [](Rank& self) {
     const auto session = OpenSession(self, Patient());
-    // Rank 1 has no part in it.
-    TransferSpec spec = Ring(3, 8);
-    spec.tensors[0].src = MakeLayout({1}, {0}, "R");
-    spec.tensors[0].dst = MakeLayout({1}, {2}, "R");
     std::vector<Bound> bounds;
-    bounds.push_back(CompileBound(session.get(), spec));
+    bounds.push_back(CompileBound(session.get(), FromTo(0, 2)));  // rank 1 has no part in it
     bounds.push_back(CompileBound(session.get(), AllToAll(3, 4096)));
     RunOnce(session.get(), &bounds[0], 1);
     const size_t mine = self.rank == 1 ? 1 : 0;

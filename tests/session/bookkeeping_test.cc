@@ -22,8 +22,8 @@ int64_t HeapOf(int64_t bucket_bytes, int64_t buckets, int64_t budget_buckets) {
     auto session = Session::Create(std::move(self.fabric), {.bucket_bytes = bucket_bytes,
                                                             .max_in_flight = 1 << 16,
                                                             .budget_buckets = budget_buckets,
-                                                            .budget_bytes = kNoLimit});
-    ASSERT_TRUE(session.ok()) << session.status();
+                                                            .budget_bytes = kNoLimit})
+                       .value();
     const TensorTransfer tensor = {
         .name = "w",
         .shape = {bucket_bytes * buckets / 4},
@@ -34,13 +34,12 @@ int64_t HeapOf(int64_t bucket_bytes, int64_t buckets, int64_t budget_buckets) {
     const int64_t before = HeapBytes();
     self.meet();
     for (spec.priority_class = 0; spec.priority_class < kPriorityClasses; ++spec.priority_class) {
-      const auto transfer = (*session)->Compile(spec);
-      ASSERT_TRUE(transfer.ok()) << transfer.status();
+      ASSERT_TRUE(session->Compile(spec).ok());
     }
     self.meet();
     if (self.rank == 0) grown = (HeapBytes() - before) / 2;
     self.meet();
-    EXPECT_TRUE((*session)->Close().ok());
+    EXPECT_TRUE(session->Close().ok());
   });
   return grown;
 }

@@ -1,7 +1,6 @@
 // Transfers of tensors that lie in boxes.
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,85 +48,6 @@ TEST(BoxesTest, OneSlotIsEnough) {
     RandomJob job = MakeRandomBoxJob(seed, 4);
     TransferSpec& spec = job.specs[0];
     RunRanks(4, [&](Rank& self) { RunThroughOneSlot(self, spec); });
-  }
-}
-
-// What each rank of `layout` holds, as boxes: one for each way to choose an interval of each
-// dimension.
-Layout AsBoxes(const Layout& layout, const std::vector<int64_t>& shape) {
-  std::vector<RankBoxes> ranks;
-  for (const int rank : layout.mesh.ranks()) {
-    const auto ranges = OwnedRanges(layout, shape, rank).value();
-    std::vector<Box> boxes = {{}};
-    for (const std::vector<IndexRange>& of_dim : ranges) {
-      std::vector<Box> longer;
-      for (const Box& box : boxes) {
-        for (const IndexRange& range : of_dim) {
-          longer.push_back(box);
-          longer.back().offset.push_back(range.begin);
-          longer.back().shape.push_back(range.end - range.begin);
-        }
-      }
-      boxes = std::move(longer);
-    }
-    if (!boxes.empty()) ranks.push_back({rank, std::move(boxes)});
-  }
-  return InBoxes(std::move(ranks));
-}
-
-std::vector<float> Numbers(int64_t count, float first) {
-  std::vector<float> numbers(static_cast<size_t>(count));
-  std::iota(numbers.begin(), numbers.end(), first);
-  return numbers;
-}
-
-// Views of a rank's boxes that lie one after the other.
-TensorView ViewsIn(const BoxList& list, int rank, std::vector<float>* memory) {
-  TensorView view;
-  int64_t at = 0;
-  for (const Box& box : list.Of(rank)) {
-    int64_t elements = 1;
-    for (const int64_t size : box.shape) elements *= size;
-    view.boxes.push_back(DenseView(memory->data() + at, box.shape, DType::kF32));
-    at += elements;
-  }
-  memory->resize(static_cast<size_t>(at));
-  return view;
-}
-
-// FSDP over tensor parallelism, of sizes that do not divide, and strided pieces.
-TEST(BoxesTest, BoxesOfAPlacementBringThePlacementsBytes) {
-  for (const char* placements : {"S(0),S(1)", "S(1),R", "SS(0,3),S(0)", "R,R"}) {
-    RunRanks(4, [&](Rank& self) {
-      const std::vector<int64_t> shape = {13, 7};
-      const Layout target = MakeLayout({2, 2}, Ranks(0, 4), placements);
-      const Layout source = MakeLayout({4}, Ranks(0, 4), "S(0)");
-      const Layout boxes = AsBoxes(target, shape);
-      const TransferSpec spec = {
-          .tensors = {BoxTensor("placed", shape, source, target),
-                      BoxTensor("boxed", shape, AsBoxes(source, shape), boxes)}};
-      const auto session = OpenSession(self, {});
-      const auto transfer = session->Compile(spec).value();
-      const auto src_shape = LocalShape(source, shape, self.rank).value();
-      const auto dst_shape = LocalShape(target, shape, self.rank).value();
-      std::vector<float> src =
-          Numbers(src_shape[0] * src_shape[1], 100.0F * static_cast<float>(self.rank + 1));
-      std::vector<float> placed(static_cast<size_t>(dst_shape[0] * dst_shape[1]));
-      std::vector<float> boxed(91);
-      const TensorView into = ViewsIn(boxes.boxes, self.rank, &boxed);
-      const TensorView whole = {.boxes = {DenseView(src.data(), src_shape, DType::kF32)}};
-      const auto run =
-          session->Start(transfer, {DenseView(src.data(), src_shape, DType::kF32), whole},
-                         {DenseView(placed.data(), dst_shape, DType::kF32), into});
-      ASSERT_TRUE(run.ok()) << run.status();
-      ASSERT_TRUE(run->Wait().ok());
-      ASSERT_EQ(boxed.size(), placed.size());
-      // Boxes lie one after the other, and elements of the placement row by row.
-      std::sort(boxed.begin(), boxed.end());
-      std::sort(placed.begin(), placed.end());
-      EXPECT_EQ(boxed, placed);
-      EXPECT_TRUE(session->Close().ok());
-    });
   }
 }
 
@@ -181,20 +101,13 @@ TEST(BoxesTest, MemoryOfATensorComesForAllItsBoxesAtOnce) {
 }
 
 TEST(BoxesTest, WhatDoesNotFitIsNamed) {
-  RunSessions(2, {}, [](Rank& self, Session* session) {
+  RunSessions(2, {}, [](Rank&, Session* session) {
+    const Layout halves = InBoxes({{0, {{{0}, {4}}}}, {1, {{{4}, {4}}}}});
     const auto refused = [&](const TransferSpec& spec, const char* says) {
       ExpectCode(session->Compile(spec).status(), absl::StatusCode::kInvalidArgument, says);
     };
-    const Layout halves = InBoxes({{0, {{{0}, {4}}}}, {1, {{{4}, {4}}}}});
-    refused({{BoxTensor("w", {9}, halves, MakeLayout({1}, {0}, "R"))}},
-            "no rank holds the elements [1] at [8]");
     refused({{BoxTensor("w", {7}, halves, MakeLayout({1}, {0}, "R"))}}, "does not lie in a tensor");
     refused({{BoxTensor("w", {8}, halves, InBoxes({{2, {{{0}, {1}}}}}))}}, "outside the job's");
-    // Lists that differ are told by their ranks.
-    const Layout other = InBoxes({{0, {{{0}, {5}}}}, {1, {{{4}, {4}}}}});
-    const TransferSpec differs = {
-        {BoxTensor("w", {8}, self.rank == 0 ? halves : other, MakeLayout({1}, {0}, "R"))}};
-    ExpectCode(session->Compile(differs).status(), absl::StatusCode::kFailedPrecondition, "differ");
     const TransferSpec spec = {{BoxTensor("w", {8}, halves, halves)}};
     const auto transfer = session->Compile(spec).value();
     std::vector<float> memory(8);

@@ -17,17 +17,6 @@ SessionOptions Narrow(int64_t slots) {
   return {.bucket_bytes = 1024, .max_in_flight = slots == 1 ? 1 : 2, .budget_buckets = slots};
 }
 
-// AllToAll in each of the priority classes.
-std::vector<Transfer*> CompileClasses(Session* session, int size) {
-  std::vector<Transfer*> transfers;
-  for (int priority_class = 0; priority_class < kPriorityClasses; ++priority_class) {
-    TransferSpec spec = AllToAll(size, 4096);
-    spec.priority_class = priority_class;
-    transfers.push_back(session->Compile(spec).value());
-  }
-  return transfers;
-}
-
 // How many ranks; whether every second one has a progress thread, or none.
 struct Crew {
   int size;
@@ -82,44 +71,6 @@ INSTANTIATE_TEST_SUITE_P(Ranks, RandomScheduleTest,
                                          Crew{3, true}),
                          testing::PrintToStringParamName());
 
-TEST(ConcurrentTest, ClassesStartedTogetherAndWaitedForBackwards) {
-  for (const int64_t slots : {int64_t{1}, int64_t{2}, int64_t{5}, kNoLimit}) {
-    RunSessions(4, Narrow(slots), [](Rank&, Session* session) {
-      const std::vector<Transfer*> transfers = CompileClasses(session, 4);
-      for (uint64_t round = 1; round <= 3; ++round) {
-        std::vector<Flight> flights;
-        for (size_t t = transfers.size(); t-- > 0;) {
-          flights.push_back(Launch(session, transfers[t], round));
-          // The same transfer once more, into other memory.
-          flights.push_back(Launch(session, transfers[t], round + 50, 7));
-        }
-        for (size_t i = flights.size(); i-- > 0;) Land(session, flights[i]);
-      }
-      ExpectWithinLimits(*session);
-    });
-  }
-}
-
-TEST(ConcurrentTest, ARankMayBeARunAhead) {
-  for (const bool first_runs : {true, false}) {
-    RunSessions(3, Narrow(1), [first_runs](Rank& self, Session* session) {
-      Bound bound = CompileBound(session, AllToAll(3, 4096));
-      if (!first_runs) RunOnce(session, &bound, 9);
-      Flight first = Launch(session, bound.transfer, 1);
-      if (self.rank == 1) {
-        // By now it has all that it can of both.
-        const Flight second = Launch(session, bound.transfer, 2);
-        for (int i = 0; i < 200; ++i) ASSERT_TRUE(session->Poll().ok());
-        Land(session, second);
-        Land(session, first);
-      } else {
-        Land(session, first);
-        Land(session, Launch(session, bound.transfer, 2));
-      }
-    });
-  }
-}
-
 TEST(ConcurrentTest, AnAheadRankLearnsThatTheFirstRunWasRefused) {
   RunSessions(3, Narrow(2), [](Rank& self, Session* session) {
     Bound bound = CompileBound(session, AllToAll(3, 4096));
@@ -137,21 +88,6 @@ TEST(ConcurrentTest, AnAheadRankLearnsThatTheFirstRunWasRefused) {
     Land(session, third);
     Land(session, second);
     expect_refused();
-  });
-}
-
-TEST(ConcurrentTest, WrongViewsOfARunAheadPoison) {
-  RunRanks(2, [](Rank& self) {
-    const auto session = OpenSession(self, Narrow(2));
-    Bound bound = CompileBound(session.get(), AllToAll(2, 4096));
-    const Flight first = Launch(session.get(), bound.transfer, 1);
-    std::vector<TensorView> dst = bound.memory.dst();
-    if (self.rank == 1) dst[0].dtype = DType::kI64;
-    const auto second = session->Start(bound.transfer, bound.memory.src(), dst);
-    absl::Status status = second.status();
-    if (second.ok()) status = second->Wait();
-    EXPECT_THAT(status, Fails(absl::StatusCode::kInvalidArgument, "view has dtype i64"));
-    self.meet();
   });
 }
 
@@ -173,28 +109,6 @@ TEST(ConcurrentTest, AsManyRunsAsMayBeInFlightAndNoMore) {
         self.meet();
       }
       for (const Flight& flight : flights) Land(session, flight);
-    }
-  });
-}
-
-TEST(ConcurrentTest, AnUrgentRunOvertakes) {
-  RunSessions(4, Narrow(2), [](Rank& self, Session* session) {
-    TransferSpec lazy = AllToAll(4, 200 << 10);
-    lazy.priority_class = 1;
-    Transfer* const slow = session->Compile(lazy).value();
-    Transfer* const fast = session->Compile(AllToAll(4, 4096)).value();
-    for (uint64_t round = 1; round <= 2; ++round) {
-      self.meet();
-      session->ResetCounters();
-      const Flight early = Launch(session, slow, round);
-      const Flight late = Launch(session, fast, round);
-      self.meet();
-      Land(session, late);
-      const int64_t finished = session->counters().buckets_finished;
-      EXPECT_LT(finished - fast->stats().buckets, slow->stats().buckets / 2) << "round " << round;
-      Land(session, early);
-      EXPECT_EQ(session->counters().buckets_finished,
-                slow->stats().buckets + fast->stats().buckets);
     }
   });
 }

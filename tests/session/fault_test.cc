@@ -10,26 +10,11 @@
 #include "session/job.h"
 #include "session/late_run.h"
 #include "session/launch.h"
-#include "transport/loopback/loopback.h"
 
 namespace sluice::session_test {
 namespace {
 
 using testing::HasSubstr;
-
-// Runs `body` on ranks of which `faulty` (-1: each) has faults.
-void RunFaulty(int size, int faulty, const FaultPlan& plan, const RankBody& body) {
-  std::vector<std::unique_ptr<Fabric>> fabrics =
-      MakeLoopbackFabrics(std::vector<int>(static_cast<size_t>(size), 0));
-  for (int rank = 0; rank < size; ++rank) {
-    if (faulty >= 0 && faulty != rank) continue;
-    FaultPlan own = plan;
-    own.seed = plan.seed * 100 + static_cast<uint64_t>(rank);
-    auto& fabric = fabrics[static_cast<size_t>(rank)];
-    fabric = MakeFaultyFabric(std::move(fabric), own);
-  }
-  RunRanksOn(std::move(fabrics), body);
-}
 
 std::string Text(const absl::Status& status) {
   return {status.message().begin(), status.message().end()};

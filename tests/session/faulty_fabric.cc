@@ -3,10 +3,12 @@
 
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "oracle/random_layout.h"
 #include "sluice/transport.h"
+#include "transport/loopback/loopback.h"
 #include "transport/passing_fabric.h"
 
 namespace sluice::session_test {
@@ -130,6 +132,19 @@ class FaultyFabric final : public PassingFabric {
 
 std::unique_ptr<Fabric> MakeFaultyFabric(std::unique_ptr<Fabric> inner, const FaultPlan& plan) {
   return std::make_unique<FaultyFabric>(std::move(inner), plan);
+}
+
+void RunFaulty(int size, int faulty, const FaultPlan& plan, const RankBody& body) {
+  std::vector<std::unique_ptr<Fabric>> fabrics =
+      MakeLoopbackFabrics(std::vector<int>(static_cast<size_t>(size), 0));
+  for (int rank = 0; rank < size; ++rank) {
+    if (faulty >= 0 && faulty != rank) continue;
+    FaultPlan own = plan;
+    own.seed = plan.seed * 100 + static_cast<uint64_t>(rank);
+    auto& fabric = fabrics[static_cast<size_t>(rank)];
+    fabric = MakeFaultyFabric(std::move(fabric), own);
+  }
+  RunRanksOn(std::move(fabrics), body);
 }
 
 }  // namespace sluice::session_test

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "absl/strings/string_view.h"
+#include "session/world.h"
 #include "sluice/fabric.h"
 
 namespace sluice::session_test {
@@ -27,6 +28,9 @@ struct FaultPlan {
 };
 
 std::unique_ptr<Fabric> MakeFaultyFabric(std::unique_ptr<Fabric> inner, const FaultPlan& plan);
+
+// Runs `body` on ranks of one node, of which `faulty` (-1: each) has faults.
+void RunFaulty(int size, int faulty, const FaultPlan& plan, const RankBody& body);
 
 }  // namespace sluice::session_test
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "session/base/backoff.h"
 #include "sluice/testing.h"
 
 namespace sluice::session_test {
@@ -72,6 +73,12 @@ void RunWithLateRank(Rank& self, Session* session, Bound* bound, uint64_t round,
   }
   ASSERT_EQ(run.Wait(), absl::OkStatus());
   EXPECT_EQ(bound->memory.Check(round), "") << "rank " << session->rank() << " round " << round;
+}
+
+absl::Status AwaitError(Session* session) {
+  absl::Status status;
+  for (Backoff idle; status.ok(); idle.Pause()) status = session->Poll();
+  return status;
 }
 
 void ExpectWithinLimits(const Session& session) {

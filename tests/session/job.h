@@ -46,6 +46,9 @@ Run RunOnce(Session* session, Bound* bound, uint64_t round);
 // The same, but rank `late` starts only after all others have gone as far as they can without it.
 void RunWithLateRank(Rank& self, Session* session, Bound* bound, uint64_t round, int late);
 
+// The error that another rank's failure brings.
+absl::Status AwaitError(Session* session);
+
 // Expects what was held since the last ResetCounters to be within the limits.
 void ExpectWithinLimits(const Session& session);
 

@@ -2,7 +2,6 @@
 #include "session/late_run.h"
 
 #include <algorithm>
-#include <map>
 #include <thread>
 
 #include "gtest/gtest.h"
@@ -70,8 +69,6 @@ void LateRun::SupplyOne(size_t t) {
     return;
   }
   EXPECT_TRUE(status.ok()) << status;
-  late_bytes_ += tensor.bytes;
-  late_bytes_peak_ = std::max(late_bytes_peak_, late_bytes_);
 }
 
 void LateRun::Supply() {
@@ -121,7 +118,6 @@ void LateRun::TakeDone(size_t t) {
   ASSERT_NE(tensor.dst, nullptr) << "tensor " << t << " is done without memory";
   EXPECT_TRUE(tensor.dst->Holds(round_)) << "tensor " << t << " " << tensor.dst->Difference(round_);
   if (IsLate(tensor)) {
-    late_bytes_ -= tensor.bytes;
     tensor.dst.reset();
   } else {
     tensor.dst->Poison(round_ + 1);
@@ -141,16 +137,6 @@ void LateRun::ExpectAllDone() const {
       EXPECT_EQ(tensor.asked, 1) << "tensor " << t;
     }
   }
-}
-
-size_t LateRun::window_bytes_max() const {
-  std::map<int, size_t> bytes;
-  for (size_t t = 0; t < tensors_.size(); ++t) {
-    if (IsLate(tensors_[t])) bytes[spec_.tensors[t].window] += tensors_[t].bytes;
-  }
-  size_t most = 0;
-  for (const auto& [window, of_window] : bytes) most = std::max(most, of_window);
-  return most;
 }
 
 void Complete(Session* session, const std::vector<LateRun*>& runs) {

@@ -44,10 +44,6 @@ class LateRun {
   void ExpectAllDone() const;
   bool failed() const { return failed_; }
   const absl::Status& failure() const { return failure_; }
-  // The most bytes of destinations that came late and were held at once.
-  size_t late_bytes_peak() const { return late_bytes_peak_; }
-  // The most that late tensors of one window need.
-  size_t window_bytes_max() const;
 
  private:
   struct Tensor {
@@ -72,8 +68,6 @@ class LateRun {
   const uint64_t round_;
   Run run_;
   std::vector<Tensor> tensors_;
-  size_t late_bytes_ = 0;
-  size_t late_bytes_peak_ = 0;
   bool cancelled_ = false;
   bool failed_ = false;
   absl::Status failure_;

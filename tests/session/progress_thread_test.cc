@@ -1,6 +1,9 @@
 // Sessions with a progress thread: they go on while nobody calls, and end well in every state.
+#include "session/progress_thread.h"
+
 #include <string>
 
+#include "base/fair_lock.h"
 #include "gmock/gmock.h"
 #include "main/fails.h"
 #include "session/base/backoff.h"
@@ -10,7 +13,6 @@
 #include "session/launch.h"
 #include "session/session_impl.h"
 #include "transport/deadline.h"
-#include "transport/loopback/loopback.h"
 
 namespace sluice::session_test {
 namespace {
@@ -37,14 +39,6 @@ void UntilDone(const Session& session, RunId run) {
   }
 }
 
-// Ranks of which `faulty` has faults.
-void RunFaulty(int size, int faulty, const FaultPlan& plan, const RankBody& body) {
-  auto fabrics = MakeLoopbackFabrics(std::vector<int>(static_cast<size_t>(size), 0));
-  auto& fabric = fabrics[static_cast<size_t>(faulty)];
-  fabric = MakeFaultyFabric(std::move(fabric), plan);
-  RunRanksOn(std::move(fabrics), body);
-}
-
 TEST(ProgressThreadTest, RunsFinishWhileNobodyCalls) {
   RunRanks(3, [](Rank& self) {
     const auto session = OpenSession(self, Threaded());
@@ -57,6 +51,23 @@ TEST(ProgressThreadTest, RunsFinishWhileNobodyCalls) {
     }
     ExpectWithinLimits(*session);
     EXPECT_TRUE(session->Close().ok());
+  });
+}
+
+TEST(ProgressThreadTest, SleepersWakeWithTheRunOrTheThreadsEnd) {
+  RunSessions(2, {.bucket_bytes = 1024}, [](Rank&, Session* session) {
+    Bound bound = CompileBound(session, AllToAll(2, 20000));
+    FairLock lock;
+    ProgressThread thread(SessionImpl::Of(session), &lock);
+    EXPECT_TRUE(thread.SleepUntilDone(1, absl::InfiniteDuration())) << "there is no thread";
+    const auto run = StartRun(session, &bound, 1);
+    ASSERT_TRUE(thread.Start().ok());
+    EXPECT_TRUE(thread.SleepUntilDone(run.number(), absl::InfiniteDuration()));
+    EXPECT_EQ(bound.memory.Check(1), "");
+    EXPECT_FALSE(thread.SleepUntilDone(run.number() + 1, absl::Milliseconds(1)));
+    thread.Join();
+    EXPECT_TRUE(thread.SleepUntilDone(run.number() + 1, absl::InfiniteDuration()));
+    EXPECT_TRUE(run.Wait().ok());
   });
 }
 
@@ -141,16 +152,6 @@ TEST(ProgressThreadTest, CloseIsRefusedWhileARunIsInFlight) {
     EXPECT_EQ(bound.memory.Check(2), "");
     EXPECT_TRUE(session->Close().ok());
     EXPECT_TRUE(session->Close().ok());
-  });
-}
-
-TEST(ProgressThreadTest, AfterCloseTheCallerDrives) {
-  RunRanks(2, [](Rank& self) {
-    const auto session = OpenSession(self, Threaded());
-    Bound bound = CompileBound(session.get(), AllToAll(2, 4096));
-    RunOnce(session.get(), &bound, 1);
-    EXPECT_TRUE(session->Close().ok());
-    RunOnce(session.get(), &bound, 2);
   });
 }
 

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "main/fails.h"
 #include "oracle/random_layout.h"
+#include "session/base/run_id.h"
 #include "session/transfer/done_runs.h"
 #include "session/transfer/pending_cancels.h"
 #include "session/transfer/run_outcomes.h"

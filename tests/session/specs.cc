@@ -88,6 +88,11 @@ TransferSpec AllToAll(int size, int64_t block_bytes) {
                  MakeLayout({size}, Ranks(0, size), "S(1)"))}};
 }
 
+TransferSpec FromTo(int src, int dst, std::vector<int64_t> shape) {
+  return {{Moved("t", std::move(shape), DType::kF64, MakeLayout({1}, {src}, "R"),
+                 MakeLayout({1}, {dst}, "R"))}};
+}
+
 TransferSpec OverlappingMeshes(int size) {
   const int sources = (2 * size + 2) / 3, first = size / 3;
   TransferSpec spec;

@@ -34,6 +34,9 @@ TransferSpec Ring(int size, int64_t rows);
 // each rank.
 TransferSpec AllToAll(int size, int64_t block_bytes);
 
+// One f64 tensor, whole, from one rank to another, or to itself.
+TransferSpec FromTo(int src, int dst, std::vector<int64_t> shape = {16, 1024});
+
 // From the lower two thirds of the ranks to the upper two thirds, at least 64 KiB per message.
 TransferSpec OverlappingMeshes(int size);
 

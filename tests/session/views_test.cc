@@ -103,17 +103,6 @@ TEST(OverlapTest, AgreesWithSetsOfBytes) {
   EXPECT_LT(overlapping, kPairs / 10 * 9);
 }
 
-TEST(OverlapTest, SlicesOfOneFusedWeightDoNot) {
-  // q, k and v beside each other in rows of 96 elements, cut along the columns.
-  const BoundView q = Rows(0, 40, 64, 96), k = Rows(64, 40, 16, 96), v = Rows(80, 40, 16, 96);
-  EXPECT_FALSE(Overlap(q, k));
-  EXPECT_FALSE(Overlap(k, v));
-  EXPECT_FALSE(Overlap(q, v));
-  EXPECT_TRUE(Overlap(q, Rows(63, 40, 2, 96)));
-  EXPECT_TRUE(Overlap(Rows(3839, 1, 1, 1), v));
-  EXPECT_FALSE(Overlap(Rows(3840, 1, 1, 1), v));
-}
-
 // However many rows there are: it is their distance that matters.
 TEST(OverlapTest, ColumnsOfOneTensorDoNot) {
   constexpr int64_t kColumns = 16, kRows = 4096;  // of rows: 16 million in all

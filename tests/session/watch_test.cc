@@ -2,6 +2,7 @@
 #include "session/peers/watch.h"
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <set>
@@ -153,56 +154,11 @@ TEST_F(WatchTest, EveryMemberAnswersFromItsOwnState) {
   EXPECT_TRUE(witness(0).asked.empty()) << "a rank does not ask itself";
 }
 
-TEST_F(WatchTest, EveryStateHasItsWords) {
-  struct Words {
-    BucketReport report;
-    std::string text;
-  };
-  std::vector<Words> cases(9);
-  cases[0].text = "answers, but does not know of it";
-  cases[1].report.state = BucketState::kRunNotStarted;
-  cases[1].report.last_run = 2;
-  cases[1].text = "has not started run 3: the last it has started is 2";
-  cases[2].report.state = BucketState::kRunNotStarted;
-  cases[2].text = "has not started run 3: it has started none";
-  cases[3].report.state = BucketState::kNotFed;
-  cases[3].text = "has not come to it";
-  cases[4].report.state = BucketState::kWaitsForChannel;
-  cases[4].text = "has not admitted it: its channel is full";
-  cases[5].report.state = BucketState::kWaitsForMemory;
-  cases[5].report.tensor = "layers.0.w";
-  cases[5].text = "has not admitted it: it waits for memory for tensor 'layers.0.w'";
-  cases[6].report.state = BucketState::kInStage;
-  cases[6].report.stage = Stage::kDone;
-  cases[6].text = "has done its part of it";
-  cases[7].report.state = BucketState::kInStage;
-  cases[7].report.stage = Stage::kCancelled;
-  cases[7].text = "has cancelled it";
-  cases[8].report.state = BucketState::kInStage;
-  cases[8].report.stage = Stage::kFailed;
-  cases[8].text = "has failed in it";
-  for (const Words& words : cases) {
-    ranks_.clear();
-    Open(2);
-    witness(1).report = words.report;
-    AskAndHear({0, 1});
-    EXPECT_EQ(Describe(0), "rank 1 " + words.text);
-  }
-}
-
 TEST_F(WatchTest, ARankWithoutAWitnessSaysThatItIsThere) {
   Open(2);
   watch(1).set_witness(nullptr);
   AskAndHear({1});
   EXPECT_EQ(Describe(0), "rank 1 answers, but does not know of it");
-}
-
-TEST_F(WatchTest, LongTensorNamesAreCut) {
-  Open(2);
-  witness(1).report.state = BucketState::kWaitsForMemory;
-  witness(1).report.tensor = std::string(kMaxTensorNameBytes + 100, 'n');
-  AskAndHear({1});
-  EXPECT_THAT(Describe(0), EndsWith("tensor '" + std::string(kMaxTensorNameBytes, 'n') + "'"));
 }
 
 TEST_F(WatchTest, AMemberIsAskedAgainForItsNewState) {
@@ -354,39 +310,58 @@ TEST_F(WatchTest, AMemberThatGetsOnIsHeardOf) {
   }
 }
 
-TEST_F(WatchTest, WordOfMovesTravelsAlongThoseThatWaitAndDiesOut) {
-  constexpr int kSize = 5;
-  Open(kSize);
-  // Each rank waits for the next, and the last for the first; all but one stand still.
-  constexpr int kMover = kSize - 2;
-  std::vector<int> heard(kSize);
-  const auto turn = [&](bool moves) {
-    if (moves) ++witness(kMover).report.moves;
-    for (int rank = 0; rank < kSize; ++rank) {
-      const auto self = static_cast<uint64_t>(rank);
-      Ask(rank, {Bucket(3, self, (self + 1) % kSize), 2, 0}, {rank, (rank + 1) % kSize});
+// Each rank waits for the next, and the last for the first.
+class WatchRingTest : public WatchTest {
+ protected:
+  static constexpr int kSize = 5;
+  static constexpr int kOne = kSize - 2;  // of which there is word
+
+  WatchRingTest() { Open(kSize); }
+
+  // How often each rank has heard of it in `turns` turns, by what it takes after each.
+  std::vector<int> Heard(int turns, const std::function<bool(int rank)>& take) {
+    std::vector<int> heard(kSize);
+    for (int turn = 0; turn < turns; ++turn) {
+      for (int rank = 0; rank < kSize; ++rank) {
+        const auto self = static_cast<uint64_t>(rank);
+        Ask(rank, {Bucket(3, self, (self + 1) % kSize), 2, 0}, {rank, (rank + 1) % kSize});
+      }
+      for (int i = 0; i < 2; ++i) {
+        for (int rank = 0; rank < kSize; ++rank) EXPECT_TRUE(Poll(rank).ok());
+      }
+      for (int rank = 0; rank < kSize; ++rank) {
+        heard[static_cast<size_t>(rank)] += take(rank) ? 1 : 0;
+      }
+      now_ns_ += 100;
     }
-    for (int i = 0; i < 2; ++i) {
-      for (int rank = 0; rank < kSize; ++rank) EXPECT_TRUE(Poll(rank).ok());
-    }
-    for (int rank = 0; rank < kSize; ++rank) {
-      heard[static_cast<size_t>(rank)] += watch(rank).TakeMoves() ? 1 : 0;
-    }
-    now_ns_ += 100;
-  };
-  for (int i = 0; i < 4 * kSize; ++i) turn(true);
-  for (int rank = 0; rank < kSize; ++rank) {
-    const int times = heard[static_cast<size_t>(rank)];
-    if (rank == kMover) {
-      EXPECT_EQ(times, 0) << "it knows of its own";
-    } else {
-      EXPECT_GT(times, 2 * kSize) << "rank " << rank;
-    }
+    return heard;
   }
-  for (int i = 0; i < kSize; ++i) turn(false);
-  heard.assign(kSize, 0);
-  for (int i = 0; i < 4 * kSize; ++i) turn(false);
-  EXPECT_THAT(heard, testing::Each(0)) << "nobody moves, and all ask";
+  static void ExpectAllHear(std::vector<int> heard) {
+    EXPECT_EQ(heard[kOne], 0) << "it knows of its own";
+    heard.erase(heard.begin() + kOne);
+    EXPECT_THAT(heard, testing::Each(testing::Gt(2 * kSize)));
+  }
+};
+
+TEST_F(WatchRingTest, WordOfMovesTravelsAlongThoseThatWaitAndDiesOut) {
+  const auto take = [this](int rank) { return watch(rank).TakeMoves(); };
+  ExpectAllHear(Heard(4 * kSize, [&](int rank) {
+    if (rank == kOne) ++witness(kOne).report.moves;
+    return take(rank);
+  }));
+  Heard(kSize, take);
+  EXPECT_THAT(Heard(4 * kSize, take), testing::Each(0)) << "nobody moves, and all ask";
+}
+
+TEST_F(WatchRingTest, WordOfALateRankTravelsAlongThoseThatWaitAndDiesOut) {
+  const auto take = [this](int rank) { return watch(rank).TakeLateness(now_ns_); };
+  witness(kOne).report.is_late = true;
+  ExpectAllHear(Heard(4 * kSize, take));
+  EXPECT_THAT(Describe(0), EndsWith("; rank 3, which holds up others, is late"));
+  EXPECT_THAT(Describe(kOne - 1), Not(HasSubstr("holds up others"))) << "it was asked itself";
+  witness(kOne).report.is_late = false;
+  Heard(kSize, take);
+  EXPECT_THAT(Heard(4 * kSize, take), testing::Each(0)) << "nobody is late, and all ask";
 }
 
 TEST_F(WatchTest, AMemberThatIsLateSaysSoOnceForEachQuestion) {
@@ -428,44 +403,6 @@ TEST_F(WatchTest, ASilentMemberIsNotExcusedByALateOne) {
   EXPECT_FALSE(turn(false));
   EXPECT_FALSE(turn(false));
   EXPECT_TRUE(turn(true)) << "it had only been slow";
-}
-
-TEST_F(WatchTest, WordOfALateRankTravelsAlongThoseThatWaitAndDiesOut) {
-  constexpr int kSize = 5;
-  Open(kSize);
-  // Each rank waits for the next, and the last for the first.
-  constexpr int kLate = kSize - 2;
-  std::vector<int> heard(kSize);
-  const auto turn = [&] {
-    for (int rank = 0; rank < kSize; ++rank) {
-      const auto self = static_cast<uint64_t>(rank);
-      Ask(rank, {Bucket(3, self, (self + 1) % kSize), 2, 0}, {rank, (rank + 1) % kSize});
-    }
-    for (int i = 0; i < 2; ++i) {
-      for (int rank = 0; rank < kSize; ++rank) EXPECT_TRUE(Poll(rank).ok());
-    }
-    for (int rank = 0; rank < kSize; ++rank) {
-      heard[static_cast<size_t>(rank)] += watch(rank).TakeLateness(now_ns_) ? 1 : 0;
-    }
-    now_ns_ += 100;
-  };
-  witness(kLate).report.is_late = true;
-  for (int i = 0; i < 4 * kSize; ++i) turn();
-  for (int rank = 0; rank < kSize; ++rank) {
-    const int times = heard[static_cast<size_t>(rank)];
-    if (rank == kLate) {
-      EXPECT_EQ(times, 0) << "it knows of its own";
-    } else {
-      EXPECT_GT(times, 2 * kSize) << "rank " << rank;
-    }
-  }
-  EXPECT_THAT(Describe(0), EndsWith("; rank 3, which holds up others, is late"));
-  EXPECT_THAT(Describe(kLate - 1), Not(HasSubstr("holds up others"))) << "it was asked itself";
-  witness(kLate).report.is_late = false;
-  for (int i = 0; i < kSize; ++i) turn();
-  heard.assign(kSize, 0);
-  for (int i = 0; i < 4 * kSize; ++i) turn();
-  EXPECT_THAT(heard, testing::Each(0)) << "nobody is late, and all ask";
 }
 
 TEST_F(WatchTest, DescribesSomeOfThoseThatWereAsked) {

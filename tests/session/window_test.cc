@@ -46,22 +46,6 @@ TEST_P(LateJobTest, EveryTensorIsRightWhenItIsDone) {
 INSTANTIATE_TEST_SUITE_P(Ranks, LateJobTest, testing::ValuesIn(oracle::JobSizes({1, 2, 3, 5, 8})),
                          testing::PrintToStringParamName());
 
-TEST(WindowTest, AReceiverHoldsOneWindow) {
-  for (const int64_t slots : {1, 3}) {
-    RunSessions(4, Windowed(slots), [](Rank&, Session* session) {
-      Transfer* const transfer = *session->Compile(Windows(4, 6));
-      for (uint64_t round = 1; round <= 2; ++round) {
-        LateRun run(session, transfer, round, std::vector<Supplied>(12, Supplied::kAsked));
-        Complete(session, {&run});
-        ASSERT_FALSE(testing::Test::HasFatalFailure());
-        run.ExpectAllDone();
-        EXPECT_EQ(run.late_bytes_peak(), run.window_bytes_max());
-        EXPECT_GT(run.window_bytes_max(), 0u);
-      }
-    });
-  }
-}
-
 TEST(WindowTest, WithoutLateDestinationsMemoryMustBeThere) {
   RunSessions(2, Windowed(), [](Rank&, Session* session) {
     Bound bound = CompileBound(session, AllToAll(2, 1024));
