@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <barrier>
 #include <set>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,6 +16,7 @@ namespace {
 using stream_test::Every;
 using stream_test::ShardDir;
 using stream_test::TakeAll;
+using stream_test::WithStream;
 
 StreamOptions Blocks(const ShardDir& dir, int64_t block) {
   StreamOptions options = dir.Options();
@@ -35,9 +35,9 @@ TEST(BlockOrderStream, EachItemComesOnceWhateverTheBlock) {
         options.source.uri = scheme + dir.path();
         options.reads.slots = slots;
         options.order.in_order = slots != 20;
-        stream_test::WithStreams(
-            1, [&](int) { return options; },
-            [&](int, Stream* stream) {
+        WithStream(
+            options,
+            [&](Stream* stream) {
               std::vector<int64_t> items = TakeAll(stream, dir);
               std::sort(items.begin(), items.end());
               EXPECT_EQ(items, Every(0, 1, 101)) << block << " " << slots;
@@ -56,25 +56,21 @@ TEST(BlockOrderStream, ReadsAreLong) {
     options.source.uri = scheme + dir.path();
     options.reads.slots = 64;
     int64_t requests = 0;
-    stream_test::WithStreams(
-        1, [&](int) { return options; },
-        [&](int, Stream* stream) {
-          EXPECT_EQ(TakeAll(stream, dir).size(), 128u);
-          const StreamStats stats = stream->stats();
-          EXPECT_GE(stats.read_runs, 8);
-          EXPECT_LE(stats.read_runs, 24);
-          requests = stats.requests;
-        });
+    WithStream(options, [&](Stream* stream) {
+      EXPECT_EQ(TakeAll(stream, dir).size(), 128u);
+      const StreamStats stats = stream->stats();
+      EXPECT_GE(stats.read_runs, 8);
+      EXPECT_LE(stats.read_runs, 24);
+      requests = stats.requests;
+    });
     // Neighbours are one request, both ways around.
     EXPECT_LE(requests, 40) << scheme;
     options.order.shuffle_block_items = absl::nullopt;
-    stream_test::WithStreams(
-        1, [&](int) { return options; },
-        [&](int, Stream* stream) {
-          EXPECT_EQ(TakeAll(stream, dir).size(), 128u);
-          EXPECT_GT(stream->stats().read_runs, 100);
-          EXPECT_EQ(stream->stats().requests, 128);
-        });
+    WithStream(options, [&](Stream* stream) {
+      EXPECT_EQ(TakeAll(stream, dir).size(), 128u);
+      EXPECT_GT(stream->stats().read_runs, 100);
+      EXPECT_EQ(stream->stats().requests, 128);
+    });
   }
 }
 
@@ -135,29 +131,6 @@ TEST(BlockOrderStream, RanksThatShareMayWaitForEachOther) {
         if (rank == 1) step.arrive_and_wait();
       },
       /*progress_thread=*/true);
-}
-
-TEST(BlockOrderStream, ACursorGoesOnInItsOrderAlone) {
-  const ShardDir dir(50, 1000, 10);
-  StreamOptions options = Blocks(dir, 7);
-  std::vector<int64_t> whole;
-  stream_test::WithStreams(
-      1, [&](int) { return options; }, [&](int, Stream* stream) { whole = TakeAll(stream, dir); });
-  std::vector<int64_t> parts;
-  std::string cursor;
-  stream_test::WithStreams(
-      1, [&](int) { return options; },
-      [&](int, Stream* stream) {
-        for (int i = 0; i < 23; ++i) parts.push_back(stream->Next()->item());
-        cursor = stream->Cursor();
-      });
-  options.order.cursor = cursor;
-  stream_test::WithStreams(
-      1, [&](int) { return options; },
-      [&](int, Stream* stream) {
-        for (const int64_t item : TakeAll(stream, dir)) parts.push_back(item);
-      });
-  EXPECT_EQ(parts, whole);
 }
 
 }  // namespace

@@ -155,18 +155,5 @@ TEST(BookkeepingTest, TinyPiecesKeepToTheBudget) {
   }
 }
 
-TEST(BookkeepingTest, AFewItemsHaveAsManySlots) {
-  for (const bool hedges : {false, true}) {
-    StreamOptions options = TinyItems(4);
-    options.reads.budget_bytes = int64_t{1} << 30;
-    options.reads.hedge.enabled = hedges;
-    options.order.epochs = 2;
-    const Full full =
-        WhenFull(2, options, [](const StreamStats& stats) { return stats.items > 0; });
-    EXPECT_EQ(full.slots, 8 + (hedges ? 2 : 0));
-    EXPECT_LE(full.heap_bytes, 2 << 20);
-  }
-}
-
 }  // namespace
 }  // namespace sluice

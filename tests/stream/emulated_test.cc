@@ -118,17 +118,5 @@ TEST(EmulatedStream, ATraceKeepsTheFirstEpochs) {
   EXPECT_EQ(left_out, 0);
 }
 
-TEST(EmulatedStream, NeedsItsAccelerator) {
-  const ShardDir dir(4, 1000, 4);
-  RunRanks(1, [&](Rank& self) {
-    const auto session = Session::Create(std::move(self.fabric), SessionOptions()).value();
-    StreamOptions options = dir.Options();
-    options.buffers.device = kEmulatedDevice;
-    const absl::Status status = OpenStream(session.get(), options).status();
-    EXPECT_THAT(std::string(status.message()), HasSubstr("without an accelerator"));
-    EXPECT_TRUE(session->Close().ok());
-  });
-}
-
 }  // namespace
 }  // namespace sluice

@@ -1,5 +1,4 @@
 // Streams of several ranks: read once and exchanged, each rank its own items, failure of one.
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <climits>
@@ -54,28 +53,22 @@ TEST(ExchangeTest, EveryRankGetsAllAndEachByteIsReadOnce) {
   }
 }
 
-TEST(ExchangeTest, WithoutExchangeEachRankReadsAll) {
-  const ShardDir dir(10, 1'000, 4);
-  std::atomic<int64_t> bytes_read{0};
-  StreamOptions options = dir.Options();
-  options.reads.exchange = false;
-  WithStreams(3, options, [&](int, Stream* stream) {
-    EXPECT_EQ(TakeAll(stream, dir), Every(0, 1, 10));
-    bytes_read += stream->stats().bytes_read;
-  });
-  EXPECT_EQ(bytes_read, 3 * 10 * 1'000);
-}
-
 TEST(ExchangeTest, EachRankItsOwnItems) {
-  const ShardDir dir(61, 1'000, 4);
+  const ShardDir dir(61, 10'000, 4);
+  std::atomic<int64_t> requests{0};
   WithStreams(
       4,
       [&](int rank) {
         StreamOptions options = dir.Options();
+        options.reads.piece_bytes = 4'096;
         options.selection = {rank, 4, absl::nullopt};
         return options;
       },
-      [&](int rank, Stream* stream) { EXPECT_EQ(TakeAll(stream, dir), Every(rank, 4, 61)); });
+      [&](int rank, Stream* stream) {
+        EXPECT_EQ(TakeAll(stream, dir), Every(rank, 4, 61));
+        requests += stream->stats().requests;
+      });
+  EXPECT_EQ(requests, 61 * 3);
 }
 
 // A rank's items have 16 tags, and it holds more of them than that. While a rank is late for the
@@ -111,78 +104,6 @@ TEST(ExchangeTest, OverlappingSelectionsShareWhatOverlaps) {
         bytes_read += stream->stats().bytes_read;
       });
   EXPECT_EQ(bytes_read, 40 * 1'000);
-}
-
-TEST(ExchangeTest, BudgetsMayDifferBetweenRanksAndBeOne) {
-  const ShardDir dir(50, 2'000, 3);
-  for (const bool in_order : {true, false}) {
-    WithStreams(
-        4,
-        [&](int rank) {
-          StreamOptions options = dir.Options();
-          options.reads.slots = 1 + rank * 2;
-          options.buffers.count = 1 + rank;
-          options.reads.piece_bytes = 512;
-          options.order.in_order = in_order;
-          options.order.shuffle = true;
-          options.order.epochs = 2;
-          return options;
-        },
-        [&](int, Stream* stream) { EXPECT_EQ(TakeAll(stream, dir).size(), 100u); });
-  }
-}
-
-TEST(ExchangeTest, CursorsOfFourRanksServeThree) {
-  const ShardDir dir(48, 300, 48);
-  StreamOptions common = dir.Options();
-  common.order.shuffle = true;
-  common.order.seed = 2;
-  std::vector<std::string> cursors(4);
-  std::mutex mutex;
-  std::vector<int64_t> seen;
-  WithStreams(
-      4,
-      [&](int rank) {
-        StreamOptions options = common;
-        options.selection = {rank, 4, absl::nullopt};
-        return options;
-      },
-      [&](int rank, Stream* stream) {
-        for (int i = 0; i < 3 + rank % 2; ++i) {
-          const auto lease = stream->Next().value();
-          const std::lock_guard<std::mutex> lock(mutex);
-          seen.push_back(lease.item());
-        }
-        cursors[static_cast<size_t>(rank)] = stream->Cursor();
-      });
-  const auto merged = MergeCursors(cursors).value();
-  WithStreams(
-      3,
-      [&](int rank) {
-        StreamOptions options = common;
-        options.selection = {rank, 3, absl::nullopt};
-        options.order.cursor = merged;
-        return options;
-      },
-      [&](int, Stream* stream) {
-        const std::vector<int64_t> items = TakeAll(stream, dir);
-        const std::lock_guard<std::mutex> lock(mutex);
-        seen.insert(seen.end(), items.begin(), items.end());
-      });
-  std::sort(seen.begin(), seen.end());
-  EXPECT_EQ(seen, Every(0, 1, 48));
-}
-
-TEST(ExchangeTest, OneRanksFailureReachesAll) {
-  const ShardDir dir(40, 1'000, 4);
-  std::filesystem::remove(dir.FileOf(5));
-  WithStreams(3, dir.Options(), [&](int, Stream* stream) {
-    absl::StatusOr<Lease> lease;
-    do {
-      lease = stream->Next();
-    } while (lease.ok() && !lease->end());
-    EXPECT_THAT(lease.status(), Fails(absl::StatusCode::kNotFound, "shard-00005.bin"));
-  });
 }
 
 // The first rank to have opened the stream fails while others are still about to.
@@ -263,6 +184,7 @@ TEST(ExchangeTest, ResumedRanksGetNoReleasedItemAgain) {
             StreamOptions options = dir.Options();
             options.selection = {rank, ranks, absl::nullopt};
             options.order.in_order = in_order;
+            options.order.shuffle = in_order;
             options.order.cursor = own ? before[static_cast<size_t>(rank)] : merged;
             return options;
           },

@@ -176,17 +176,6 @@ TEST(LentTest, WhatIsTransformedIsCopied) {
   }
 }
 
-// Items in batches have one copy each.
-TEST(LentTest, BatchesOfWhatWasReadAreCopied) {
-  const ShardDir dir(12, 1'000, 12);
-  StreamOptions options = dir.Options();
-  options.buffers.batch_items = 4;
-  WithStream(options, [&](Stream* stream) {
-    TakeAll(stream, dir);
-    EXPECT_EQ(stream->stats().bytes_copied, 12 * 1'000);
-  });
-}
-
 TEST(LentTest, LeasesOutliveTheirStreamAndSession) {
   const ShardDir dir(6, 10'000, 2);
   std::vector<Lease> leases;
@@ -276,16 +265,6 @@ TEST(LentTest, OverlappingSelectionsAreLentWhatIsTheirOwn) {
         }
         EXPECT_TRUE(stream->Next()->end());
       });
-}
-
-TEST(LentTest, ACursorGoesOnWithWhatWasNotReleased) {
-  const ShardDir dir(25, 2'000, 6);
-  StreamOptions options = dir.Options("mmap:");
-  WithStream(options, [&](Stream* stream) {
-    for (int i = 0; i < 10; ++i) ASSERT_TRUE(stream->Next().ok());
-    options.order.cursor = stream->Cursor();
-  });
-  WithStream(options, [&](Stream* stream) { EXPECT_EQ(TakeAll(stream, dir), Every(10, 1, 25)); });
 }
 
 }  // namespace

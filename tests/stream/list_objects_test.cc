@@ -1,10 +1,9 @@
 // Objects of a data set as they are listed, and the items that a catalog makes of them.
 #include "session/stream/list_objects.h"
 
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -13,7 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "main/fails.h"
+#include "main/own_folder.h"
 #include "session/stream/catalog_items.h"
+#include "session/stream/stream_catalog.h"
+#include "session/stream/stream_source.h"
 #include "storage/format/npy.h"
 
 namespace sluice {
@@ -23,15 +25,6 @@ using testing::ElementsAre;
 
 class ListObjectsTest : public testing::Test {
  protected:
-  ListObjectsTest() {
-    std::string path = (std::filesystem::temp_directory_path() / "sluice-list-XXXXXX").string();
-    EXPECT_NE(mkdtemp(path.data()), nullptr);
-    path_ = path;
-  }
-  ~ListObjectsTest() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
   void Write(const std::string& name, const std::string& bytes) const {
     std::ofstream(absl::StrCat(path_, "/", name), std::ios::binary) << bytes;
   }
@@ -50,7 +43,8 @@ class ListObjectsTest : public testing::Test {
     return absl::StrCat(length, header, std::string(bytes, 'x'));
   }
 
-  std::string path_;
+  const OwnFolder folder_;
+  const std::string path_ = folder_.path().string();
   StreamSource source_;
   WorkStop stop_ = false;
 };
@@ -150,6 +144,24 @@ TEST_F(ListObjectsTest, ADamagedListingIsAnError) {
   for (size_t bytes = 1; bytes < listing.size(); ++bytes) {
     EXPECT_FALSE(ReadListing(listing.substr(0, bytes), source_).ok()) << bytes;
   }
+}
+
+TEST_F(ListObjectsTest, AnIndexIsAPlainFileOfBoundedLength) {
+  const auto fetch = [this] {
+    return FetchCatalogText({"file", path_}, source_, RetryOptions()).status();
+  };
+  EXPECT_THAT(fetch(), Fails(absl::StatusCode::kNotFound, "`sluice-bench shards` writes one"));
+  const std::string index = path_ + "/index.json";
+  ASSERT_EQ(mkfifo(index.c_str(), 0600), 0);
+  EXPECT_THAT(std::string(fetch().message()), testing::HasSubstr("it is no file"));
+  std::filesystem::remove(index);
+  Write("index.json", "{}");
+  // Sparse: it is not read to find out.
+  std::filesystem::resize_file(index, std::uintmax_t{1} << 40);
+  EXPECT_TRUE(absl::IsResourceExhausted(fetch())) << fetch();
+  source_.format = ItemFormat::kRaw;
+  EXPECT_THAT(FetchCatalogText({"http", "host/"}, source_, RetryOptions()).status(),
+              Fails(absl::StatusCode::kInvalidArgument, "it cannot be listed"));
 }
 
 struct Items {
@@ -269,6 +281,41 @@ TEST(GeneratedItemsTest, OfVaryingSizeHaveRoomForTheirLength) {
   EXPECT_EQ(items.At(3).offset, 96);
   EXPECT_EQ(items.At(3).bytes, 32);
   EXPECT_NE(GeneratedItems(10, 21, absl::nullopt).fingerprint(), items.fingerprint());
+}
+
+TEST(StreamSourceTest, ItemsOfATransformAreWholeElements) {
+  StreamOptions options;
+  options.buffers.transform = ItemTransform{DType::kF32, DType::kBF16};
+  const auto open = [&options](Catalog catalog) {
+    return OpenCatalog({"file", "/"}, options, {}, std::move(catalog), 4).status();
+  };
+  EXPECT_THAT(open(Catalog()), Fails(absl::StatusCode::kInvalidArgument, "has no items"));
+  EXPECT_TRUE(open(CatalogOf({Items()})).ok());
+  const std::string text = "items of 6 bytes of a do not hold whole elements of f32";
+  EXPECT_THAT(open(CatalogOf({{.bytes = 6}})), Fails(absl::StatusCode::kInvalidArgument, text));
+}
+
+TEST(StreamSourceTest, GeneratorsMakeWhatCanBeCounted) {
+  StreamOptions options;
+  const auto expect = [&options](const std::string& text) {
+    EXPECT_THAT(OpenGenerator(options, {}).status(),
+                Fails(absl::StatusCode::kInvalidArgument, text));
+  };
+  expect("a source needs a uri, or a generator");
+  options.source.item_bytes = 6;
+  options.source.generator_items = 100;
+  options.source.generator = [](int64_t, absl::Span<std::byte>) { return absl::OkStatus(); };
+  const auto opened = OpenGenerator(options, {}).value();
+  EXPECT_EQ(opened.items->items(), 100);
+  EXPECT_NE(opened.generator, nullptr);
+  EXPECT_TRUE(opened.whole_items);
+  options.buffers.transform = ItemTransform{DType::kF32, DType::kBF16};
+  expect("items of 6 bytes do not hold whole elements of f32");
+  options.source.generator_items = int64_t{1} << 61;
+  expect("bytes are too many");
+  options.source.generator_items = 1;
+  options.source.item_bytes = INT64_MAX;
+  expect("bytes are too many");
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // What a stream's options have to be, and which of them ranks compare.
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -70,6 +71,11 @@ TEST(StreamOptionsTest, EpochsAndCursorsAreBounded) {
                 [](auto* o) { o->order.cursor = std::string(Cursor::kBytesMax + 1, 'x'); });
 }
 
+TEST(StreamOptionsTest, BlocksAreShuffled) {
+  ExpectRefused("order.shuffle_block_items goes with order.shuffle",
+                [](auto* o) { o->order.shuffle_block_items = 4; });
+}
+
 TEST(StreamOptionsTest, ATransformMustExist) {
   EXPECT_TRUE(CheckStreamOptions(With([](StreamOptions* options) {
                 options->buffers.transform.emplace();
@@ -80,6 +86,10 @@ TEST(StreamOptionsTest, ATransformMustExist) {
     options->buffers.transform.emplace();
     options->buffers.transform->src = DType::kF32;
     options->buffers.transform->dst = DType::kU8;
+  });
+  ExpectRefused("not a finite number", [](StreamOptions* options) {
+    options->buffers.transform.emplace();
+    options->buffers.transform->scale = INFINITY;
   });
 }
 

@@ -2,11 +2,10 @@
 // error that says what failed, within its time, and whatever its consumer does.
 #include <atomic>
 #include <cstdint>
-#include <random>
 #include <string>
-#include <vector>
 
 #include "gmock/gmock.h"
+#include "oracle/random_layout.h"
 #include "oracle/sampled.h"
 #include "session/world.h"
 #include "sluice/session.h"
@@ -17,48 +16,36 @@
 namespace sluice {
 namespace {
 
+using oracle::Dice;
 using stream_test::ShardDir;
 
 constexpr int kRuns = 1000;
 
-class Dice {
- public:
-  explicit Dice(uint64_t seed) : random_(seed) {}
-  int64_t Below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
-  int64_t Between(int64_t least, int64_t most) { return least + Below(most - least + 1); }
-  bool OneIn(int64_t n) { return Below(n) == 0; }
-
- private:
-  std::mt19937_64 random_;
-};
-
 StreamOptions RandomOptions(Dice* dice, const ShardDir& dir, uint64_t seed, InjectedDelay* delay) {
   StreamOptions options = dir.Options();
-  options.source.uri = std::string(dice->OneIn(3)   ? "file:"
-                                   : dice->OneIn(3) ? "mmap:"
-                                                    : "buffered:") +
+  options.source.uri = std::string(dice->Chance(33)   ? "file:"
+                                   : dice->Chance(33) ? "mmap:"
+                                                      : "buffered:") +
                        dir.path();
-  options.order.shuffle = dice->OneIn(2);
+  options.order.shuffle = dice->Chance(50);
   options.order.seed = seed;
   options.order.epochs = dice->Between(1, 2);
   options.reads.piece_bytes = 64 * dice->Between(2, 40);
   options.buffers.batch_items = dice->Between(1, 3);
-  options.order.in_order = !dice->OneIn(3);
-  options.reads.exchange = !dice->OneIn(4);
-  options.reads.hedge.enabled = dice->OneIn(2);
+  options.order.in_order = !dice->Chance(33);
+  options.reads.exchange = !dice->Chance(25);
+  options.reads.hedge.enabled = dice->Chance(50);
   options.reads.hedge.extra_share_max = 0.2;
   options.reads.retry.attempts_max = static_cast<int>(dice->Between(1, 4));
   options.reads.retry.backoff = absl::Microseconds(200);
   options.reads.retry.request_timeout = absl::Milliseconds(20);
   options.timeout = absl::Minutes(2);
   delay->seed = seed;
-  delay->latency = absl::Microseconds(dice->Below(3) * 300);
+  delay->latency = absl::Microseconds(dice->Between(0, 2) * 300);
   delay->jitter = 0.5;
-  delay->tail_percent = static_cast<double>(dice->Below(2)) * 5;
-  const std::vector<std::string> faults = {
-      "",           "transient:0.1x3", "hang:0.01",
-      "short:0.01", "permanent:0.01",  "transient:0.3,hang:0.02"};
-  delay->faults = faults[static_cast<size_t>(dice->Below(static_cast<int64_t>(faults.size())))];
+  delay->tail_percent = static_cast<double>(dice->Between(0, 1)) * 5;
+  delay->faults = dice->Pick<std::string>({"", "transient:0.1x3", "hang:0.01", "short:0.01",
+                                           "permanent:0.01", "transient:0.3,hang:0.02"});
   return options;
 }
 
@@ -95,12 +82,12 @@ TEST(RandomStreamTest, EndsWellOrWithAnErrorInTime) {
   for (const uint64_t seed : oracle::Seeds(kRuns)) {
     SCOPED_TRACE(seed);
     Dice dice(seed);
-    const int ranks = static_cast<int>(dice.OneIn(2) ? 1 : dice.Between(2, 3));
+    const int ranks = static_cast<int>(dice.Chance(50) ? 1 : dice.Between(2, 3));
     InjectedDelay delay;
     const StreamOptions common = RandomOptions(&dice, dir, seed, &delay);
-    const bool deal = dice.OneIn(3);
-    const bool progress_thread = dice.OneIn(4);
-    const bool leaves_early = dice.OneIn(8);
+    const bool deal = dice.Chance(33);
+    const bool progress_thread = dice.Chance(25);
+    const bool leaves_early = dice.Chance(12);
     const uint64_t rank_seed = seed * 31;
     stream_test::WithStreams(
         ranks,

@@ -92,21 +92,6 @@ TEST_F(ReadDeskTest, AnAnswerEndsAnOrder) {
   EXPECT_EQ(desk_->outstanding(), 0);
 }
 
-TEST_F(ReadDeskTest, ASlotReadsIntoTheBlockThatItWasGiven) {
-  Make(1, 0);
-  Order(0);
-  const std::byte* const first = source_.open[0].data;
-  source_.Answer(source_.open[0].cookie);
-  ASSERT_THAT(Poll(), SizeIs(1));
-  EXPECT_EQ(desk_->BlockNumberOf(0), 0);
-  desk_->SwapBlock(0, 2);
-  EXPECT_EQ(desk_->BlockOf(0), first + ptrdiff_t{2} * 4096);
-  Order(0);
-  EXPECT_EQ(source_.open[0].data, desk_->BlockOf(0));
-  source_.Answer(source_.open[0].cookie);
-  EXPECT_THAT(Poll(), SizeIs(1));
-}
-
 TEST_F(ReadDeskTest, TransientFailuresAreTriedAgainLaterAndLater) {
   Make(1, 0, {}, {.attempts_max = 3, .backoff = absl::Milliseconds(10)});
   Order(0);
@@ -144,35 +129,6 @@ TEST_F(ReadDeskTest, AServerIsAskedAgainWhenItWishes) {
   source_.Answer(0, asked);  // six seconds in all
   const ReadDone done = PollOne();
   EXPECT_EQ(ReadFailureOf(done.status)->attempts, 3);
-}
-
-TEST_F(ReadDeskTest, TheLastFailureNamesObjectRangeAttemptsAndCause) {
-  Make(1, 0, {}, {.attempts_max = 2});
-  Order(0);
-  source_.Answer(0, absl::UnavailableError("reset"));
-  Poll();
-  now_ns_ = desk_->next_due_ns();
-  Poll();
-  source_.Answer(0, absl::UnavailableError("reset again"));
-  const ReadDone done = PollOne();
-  EXPECT_TRUE(absl::IsUnavailable(done.status));
-  const absl::optional<ReadFailure> failure = ReadFailureOf(done.status);
-  ASSERT_TRUE(failure.has_value());
-  EXPECT_EQ(failure->object, "b.bin");
-  EXPECT_EQ(failure->offset, 100);
-  EXPECT_EQ(failure->bytes, 50);
-  EXPECT_EQ(failure->attempts, 2);
-  EXPECT_EQ(failure->cause, "reset again");
-  EXPECT_THAT(done.status.message(), testing::HasSubstr("bytes 100 to 149 of b.bin"));
-}
-
-TEST_F(ReadDeskTest, PermanentFailuresAreFinalAtOnce) {
-  Make(1, 0);
-  Order(0);
-  source_.Answer(0, absl::NotFoundError("no such file"));
-  const ReadDone done = PollOne();
-  EXPECT_TRUE(absl::IsNotFound(done.status));
-  EXPECT_EQ(ReadFailureOf(done.status)->attempts, 1);
 }
 
 TEST_F(ReadDeskTest, LateRequestsAreCancelledAndTriedAgain) {
@@ -321,23 +277,6 @@ TEST_F(ReadDeskTest, AHedgeThatAnswersFirstWins) {
   EXPECT_EQ(desk_->counters().hedges_won, 1);
 }
 
-TEST_F(ReadDeskTest, AHedgeThatLosesIsForgotten) {
-  Make(1, 1, {.enabled = true});
-  Learn(40);
-  Order(0);
-  now_ns_ += 20 * kMs;
-  Poll();
-  ASSERT_THAT(source_.open, SizeIs(2));
-  const ReadOp first = source_.open[0];
-  source_.Answer(source_.open[1].cookie, absl::NotFoundError("gone"));
-  EXPECT_THAT(Poll(), SizeIs(0));  // the first one may still answer
-  source_.Answer(first.cookie);
-  ASSERT_THAT(Poll(), SizeIs(1));
-  EXPECT_EQ(desk_->BlockOf(0), first.data);
-  EXPECT_EQ(desk_->counters().hedges_won, 0);
-  EXPECT_EQ(desk_->spares_used(), 0);
-}
-
 TEST_F(ReadDeskTest, HedgesKeepWithinTheirShare) {
   Make(8, 8, {.enabled = true, .extra_share_max = 0.1});
   Learn(20);
@@ -346,15 +285,6 @@ TEST_F(ReadDeskTest, HedgesKeepWithinTheirShare) {
   Poll();
   // 28 requests allow 2.8 of these; one may be ahead.
   EXPECT_EQ(desk_->counters().hedges, 3);
-}
-
-TEST_F(ReadDeskTest, WithoutSpareMemoryNothingIsHedged) {
-  Make(1, 0, {.enabled = true});
-  Learn(20);
-  Order(0);
-  now_ns_ += 100 * kMs;
-  Poll();
-  EXPECT_THAT(source_.open, SizeIs(1));
 }
 
 TEST_F(ReadDeskTest, CancellingEndsWhatWaitsToBeTriedAgain) {

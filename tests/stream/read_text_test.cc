@@ -1,9 +1,6 @@
 // Objects of unknown length: attempts, pauses, and what an error says.
 #include "session/shard/read_text.h"
 
-#include <unistd.h>
-
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -12,6 +9,8 @@
 
 #include "gmock/gmock.h"
 #include "main/fails.h"
+#include "main/own_folder.h"
+#include "session/shard/next_attempt.h"
 #include "storage/asked_pause.h"
 #include "storage/nginx_server.h"
 
@@ -58,8 +57,6 @@ TEST_F(ReadWithRetriesTest, WhatStaysIsNotTriedAgain) {
 TEST_F(ReadWithRetriesTest, APauseThatAServerAsksForIsNoFailedAttempt) {
   const absl::Status asked = WithAskedPause(kBusy, absl::Milliseconds(2));
   EXPECT_TRUE(Read({asked, asked, asked, kBusy, kBusy, absl::OkStatus()}).ok());
-  retry_.request_timeout = absl::Milliseconds(5);
-  EXPECT_EQ(Read({asked, asked, asked}).message(), "index: gave up after 3 attempts: busy");
 }
 
 TEST_F(ReadWithRetriesTest, AStopEndsThePause) {
@@ -69,25 +66,43 @@ TEST_F(ReadWithRetriesTest, AStopEndsThePause) {
   EXPECT_EQ(attempts_, 1);
 }
 
+TEST(NextAttemptTest, PausesDoubleUntilNoAttemptIsLeft) {
+  const RetryOptions retry = {.attempts_max = 100, .backoff = absl::Milliseconds(10)};
+  AskedPauses asked;
+  EXPECT_EQ(NextAttempt(retry, kBusy, 1, &asked), absl::Milliseconds(10));
+  EXPECT_EQ(NextAttempt(retry, kBusy, 2, &asked), absl::Milliseconds(20));
+  EXPECT_EQ(NextAttempt(retry, kBusy, 3, &asked), absl::Milliseconds(40));
+  EXPECT_EQ(NextAttempt(retry, kBusy, 11, &asked), absl::Milliseconds(10 * 1024));
+  EXPECT_EQ(NextAttempt(retry, kBusy, 99, &asked), absl::Milliseconds(10 * 1024)) << "no longer";
+  EXPECT_EQ(NextAttempt(retry, kBusy, 100, &asked), absl::nullopt);
+  EXPECT_EQ(asked.count, 0);
+}
+
+TEST(NextAttemptTest, PausesThatAServerAsksForAreNoFailedAttempts) {
+  const RetryOptions retry = {
+      .attempts_max = 2, .backoff = absl::Milliseconds(10), .request_timeout = absl::Seconds(5)};
+  const auto busy_for = [](absl::Duration pause) { return WithAskedPause(kBusy, pause); };
+  AskedPauses asked;
+  EXPECT_EQ(NextAttempt(retry, busy_for(absl::Milliseconds(1)), 1, &asked), retry.backoff);
+  EXPECT_EQ(NextAttempt(retry, busy_for(absl::Seconds(2)), 2, &asked), absl::Seconds(2));
+  EXPECT_EQ(NextAttempt(retry, kBusy, 3, &asked), retry.backoff) << "the first that failed";
+  EXPECT_EQ(NextAttempt(retry, busy_for(absl::Seconds(2)), 4, &asked), absl::Seconds(2));
+  EXPECT_EQ(NextAttempt(retry, busy_for(absl::Seconds(2)), 5, &asked), absl::nullopt)
+      << "six seconds in all";
+  EXPECT_EQ(NextAttempt(retry, kBusy, 6, &asked), absl::nullopt);
+}
+
 class FetchTextTest : public testing::Test {
  protected:
-  FetchTextTest() {
-    std::string path = (std::filesystem::temp_directory_path() / "sluice-text-XXXXXX").string();
-    EXPECT_NE(mkdtemp(path.data()), nullptr);
-    path_ = path;
-    std::ofstream(path_ + "/index") << "all of it";
-  }
-  ~FetchTextTest() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
+  FetchTextTest() { std::ofstream(path_ + "/index") << "all of it"; }
   absl::StatusOr<WholeObject> Fetch(const std::string& uri, int64_t bytes_max = 100) {
     const absl::StatusOr<SourceAddress> address = ParseSourceAddress(uri);
     if (!address.ok()) return address.status();
     return FetchText(*address, "index", bytes_max, OpenOptions(), retry_, stop_);
   }
 
-  std::string path_;
+  const OwnFolder folder_;
+  const std::string path_ = folder_.path().string();
   RetryOptions retry_ = {.attempts_max = 3, .backoff = absl::Milliseconds(1)};
   WorkStop stop_ = false;
 };

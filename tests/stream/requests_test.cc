@@ -61,26 +61,5 @@ TEST(RequestsTest, AreAsManyAsThereArePieces) {
   }
 }
 
-// Each rank its own items: the sum over ranks is of all of them once.
-TEST(RequestsTest, AreSharedOutWithTheItems) {
-  const ShardDir dir(kItems, 10'000, 5);
-  for (const char* scheme : {"file:", "buffered:", "mmap:"}) {
-    std::atomic<int64_t> requests{0};
-    WithStreams(
-        3,
-        [&](int rank) {
-          StreamOptions options = dir.Options(scheme);
-          options.reads.piece_bytes = 4'096;
-          options.selection = {rank, 3, absl::nullopt};
-          return options;
-        },
-        [&](int rank, Stream* stream) {
-          EXPECT_EQ(TakeAll(stream, dir), Every(rank, 3, kItems));
-          requests += stream->stats().requests;
-        });
-    EXPECT_EQ(requests, kItems * 3) << scheme;
-  }
-}
-
 }  // namespace
 }  // namespace sluice

@@ -1,11 +1,7 @@
 // Writes the files, and looks at what comes of them.
 #include "stream/shard_dir.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <vector>
 
@@ -18,9 +14,6 @@ namespace sluice::stream_test {
 
 ShardDir::ShardDir(int64_t items, int64_t item_bytes, int64_t per_object)
     : items_(items), item_bytes_(item_bytes), per_object_(per_object) {
-  std::string path = (std::filesystem::temp_directory_path() / "sluice-shards-XXXXXX").string();
-  SLUICE_CHECK(mkdtemp(path.data()) != nullptr, "no temporary directory");
-  path_ = path;
   Catalog catalog;
   for (int64_t object = 0; object * per_object < items; ++object) {
     const int64_t first = object * per_object;
@@ -38,11 +31,6 @@ ShardDir::ShardDir(int64_t items, int64_t item_bytes, int64_t per_object)
         "a raw object");
   }
   std::ofstream(path_ + "/index.json") << *ShardIndexText(ShardFormat::kRaw, catalog);
-}
-
-ShardDir::~ShardDir() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
 }
 
 std::string ShardDir::NameOf(int64_t object) const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "main/own_folder.h"
 #include "sluice/stream.h"
 
 namespace sluice::stream_test {
@@ -14,9 +15,6 @@ class ShardDir {
  public:
   // `items` of `item_bytes`, `per_object` in each file.
   ShardDir(int64_t items, int64_t item_bytes, int64_t per_object);
-  ~ShardDir();
-  ShardDir(const ShardDir&) = delete;
-  ShardDir& operator=(const ShardDir&) = delete;
 
   int64_t items() const { return items_; }
   int64_t item_bytes() const { return item_bytes_; }
@@ -35,10 +33,11 @@ class ShardDir {
   void Expect(const TensorView& view, int64_t item) const;
 
  private:
+  const OwnFolder folder_;
+  const std::string path_ = folder_.path().string();
   const int64_t items_;
   const int64_t item_bytes_;
   const int64_t per_object_;
-  std::string path_;
 };
 
 }  // namespace sluice::stream_test

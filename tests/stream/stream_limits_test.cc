@@ -7,6 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "session/shard/shard_runner.h"
+#include "session/stream/stream_items.h"
 
 namespace sluice {
 namespace {

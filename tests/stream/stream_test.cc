@@ -1,20 +1,18 @@
 // Streams on one rank: order, batches, transforms, limits, leases, cursors.
 #include "sluice/stream.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
+#include "main/fails.h"
 #include "session/world.h"
 #include "sluice/session.h"
 #include "stream/shard_dir.h"
@@ -61,28 +59,6 @@ TEST(StreamTest, DeliversAllItemsInOrder) {
   }
 }
 
-TEST(StreamTest, AProgressThreadDeliversToo) {
-  const ShardDir dir(200, 5'000, 7);
-  WithStream(
-      dir.Options(), [&](Stream* stream) { EXPECT_EQ(TakeAll(stream, dir), Range(200)); }, true);
-}
-
-TEST(StreamTest, ItemsLongerThanAPieceAreCut) {
-  const ShardDir dir(9, 100'001, 2);
-  StreamOptions options = dir.Options();
-  options.reads.piece_bytes = 8192;
-  options.reads.slots = 3;
-  for (const bool in_order : {true, false}) {
-    options.order.in_order = in_order;
-    WithStream(options, [&](Stream* stream) {
-      std::vector<int64_t> items = TakeAll(stream, dir);
-      std::sort(items.begin(), items.end());
-      EXPECT_EQ(items, Range(9));
-      EXPECT_LE(stream->stats().slots_peak, 3);
-    });
-  }
-}
-
 TEST(StreamTest, OneSlotAndOneBufferAreEnough) {
   const ShardDir dir(20, 3'000, 3);
   StreamOptions options = dir.Options();
@@ -93,20 +69,6 @@ TEST(StreamTest, OneSlotAndOneBufferAreEnough) {
     options.order.in_order = in_order;
     WithStream(options, [&](Stream* stream) { EXPECT_EQ(TakeAll(stream, dir).size(), 20u); });
   }
-}
-
-TEST(StreamTest, AllFreeSlotsAreFilledAtOnce) {
-  const ShardDir dir(64, 4096, 8);
-  StreamOptions options = dir.Options();
-  options.reads.slots = 16;
-  // Long beside what it takes to ask for all, on any machine.
-  InjectedDelay delay;
-  delay.latency = absl::Milliseconds(500);
-  WithDelay(options, delay, [&](Stream* stream) {
-    ASSERT_TRUE(stream->Next().ok());
-    EXPECT_EQ(stream->stats().slots_peak, 16);
-    EXPECT_GE(stream->stats().requests, 16);
-  });
 }
 
 TEST(StreamTest, BatchesDoNotReachOverEpochs) {
@@ -129,46 +91,6 @@ TEST(StreamTest, BatchesDoNotReachOverEpochs) {
     });
     EXPECT_THAT(sizes, ElementsAre(4, 4, 2, 4, 4, 2));
     EXPECT_THAT(epochs, ElementsAre(0, 0, 0, 1, 1, 1));
-  });
-}
-
-TEST(StreamTest, ShufflesEachEpochByTheSeed) {
-  const ShardDir dir(50, 100, 50);
-  StreamOptions options = dir.Options();
-  options.order.shuffle = true;
-  options.order.seed = 9;
-  options.order.epochs = 2;
-  std::vector<int64_t> first;
-  for (int run = 0; run < 2; ++run) {
-    WithStream(options, [&](Stream* stream) {
-      std::vector<int64_t> items = TakeAll(stream, dir);
-      ASSERT_EQ(items.size(), 100u);
-      EXPECT_NE(std::vector<int64_t>(items.begin(), items.begin() + 50), Range(50));
-      if (run == 0) first = items;
-      EXPECT_EQ(items, first);
-      std::sort(items.begin(), items.begin() + 50);
-      EXPECT_EQ(std::vector<int64_t>(items.begin(), items.begin() + 50), Range(50));
-    });
-  }
-}
-
-TEST(StreamTest, TransformsWhileLoading) {
-  const ShardDir dir(5, 1'000, 5);
-  StreamOptions options = dir.Options();
-  options.buffers.transform = ItemTransform{DType::kU8, DType::kF32, 0.5F, -3.0F};
-  options.reads.piece_bytes = 192;
-  WithStream(options, [&](Stream* stream) {
-    for (int64_t item = 0; item < 5; ++item) {
-      auto lease = stream->Next().value();
-      const TensorView view = lease.view();
-      ASSERT_EQ(view.dtype, DType::kF32);
-      ASSERT_THAT(view.shape, ElementsAre(1'000));
-      const float* const values = static_cast<const float*>(view.data);
-      for (int64_t at = 0; at < 1'000; ++at) {
-        const float byte = static_cast<float>(static_cast<uint8_t>(ShardDir::ByteOf(item, at)));
-        ASSERT_EQ(values[at], byte * 0.5F - 3.0F);
-      }
-    }
   });
 }
 
@@ -274,14 +196,17 @@ TEST(StreamTest, AsTheyComeASlowReadHoldsBackNobody) {
 
 TEST(StreamTest, ACursorGoesOnAfterWhatWasReleased) {
   const ShardDir dir(30, 500, 30);
-  for (const bool in_order : {true, false}) {
+  for (const int way : {0, 1, 2}) {
+    const bool in_order = way > 0;
     StreamOptions options = dir.Options();
+    if (way == 2) options.order.shuffle_block_items = 7;
     options.order.shuffle = true;
     options.order.seed = 4;
     options.order.epochs = 2;
     options.order.in_order = in_order;
     std::vector<int64_t> all;
     WithStream(options, [&](Stream* stream) { all = TakeAll(stream, dir); });
+    EXPECT_NE(std::vector<int64_t>(all.begin(), all.begin() + 30), Range(30));
     std::vector<int64_t> seen;
     std::string cursor;
     while (seen.size() < 60) {
@@ -307,34 +232,7 @@ TEST(StreamTest, ACursorGoesOnAfterWhatWasReleased) {
   }
 }
 
-TEST(StreamTest, RefusesACursorOfAnotherStream) {
-  const ShardDir dir(30, 500, 30);
-  StreamOptions options = dir.Options();
-  options.order.cursor = "sluice-cursor-1 items 31 shuffle 0 seed 0 places 0 1 31 position 3 done";
-  WithSession([&](Session* session) {
-    EXPECT_THAT(OpenStream(session, options).status().message(), HasSubstr("of another stream"));
-    options.order.cursor = "nonsense";
-    EXPECT_THAT(OpenStream(session, options).status().message(),
-                HasSubstr("not a stream's cursor"));
-  });
-}
-
-TEST(StreamTest, TooSmallABudgetNamesTheFloor) {
-  const ShardDir dir(3, 10'000, 3);
-  StreamOptions options = dir.Options();
-  options.reads.budget_bytes = 5'000;
-  WithSession([&](Session* session) {
-    const absl::Status status = OpenStream(session, options).status();
-    EXPECT_TRUE(absl::IsInvalidArgument(status));
-    EXPECT_THAT(status.message(), HasSubstr("the least is 12288"));
-    // The session goes on.
-    options.reads.budget_bytes = 12'288;
-    EXPECT_TRUE(OpenStream(session, options).ok());
-  });
-}
-
 TEST(StreamTest, BadSourcesAreClearErrors) {
-  const ShardDir dir(3, 100, 3);
   WithSession([&](Session* session) {
     StreamOptions options;
     EXPECT_THAT(OpenStream(session, options).status().message(), HasSubstr("generator"));
@@ -342,96 +240,18 @@ TEST(StreamTest, BadSourcesAreClearErrors) {
     EXPECT_THAT(OpenStream(session, options).status().message(), HasSubstr("is no source"));
     options.source.uri = "file:/nowhere/at/all";
     EXPECT_TRUE(absl::IsNotFound(OpenStream(session, options).status()));
-    options = dir.Options();
-    options.buffers.transform = ItemTransform{DType::kI64, DType::kF32};
-    EXPECT_THAT(OpenStream(session, options).status().message(), HasSubstr("no transform"));
-    options = dir.Options();
-    options.buffers.count = 0;
-    EXPECT_THAT(OpenStream(session, options).status().message(), HasSubstr("buffers.count is 0"));
   });
 }
 
-TEST(StreamTest, NumbersThatMakeNoSenseAreClearErrors) {
-  const ShardDir dir(3, 100, 3);
-  WithSession([&](Session* session) {
-    const auto refuses = [&](const StreamOptions& options, const char* what) {
-      const absl::Status status = OpenStream(session, options).status();
-      EXPECT_TRUE(absl::IsInvalidArgument(status)) << what << ": " << status;
-      EXPECT_THAT(status.message(), HasSubstr(what));
-    };
-    StreamOptions good;
-    good.source.item_bytes = 8;
-    good.source.generator_items = 100;
-    good.source.generator = [](int64_t, absl::Span<std::byte>) { return absl::OkStatus(); };
-    for (const int64_t items : {int64_t{1} << 40, int64_t{1} << 61, INT64_MAX}) {
-      StreamOptions options = good;
-      options.buffers.batch_items = items;
-      refuses(options, "batch_items");
-    }
-    StreamOptions options = good;
-    options.reads.slots = 0;
-    refuses(options, "reads.slots is 0");
-    options = good;
-    options.reads.piece_bytes = 0;
-    refuses(options, "reads.piece_bytes is 0");
-    options = good;
-    options.selection.end = -1;
-    refuses(options, "selection.end is -1");
-    options = good;
-    options.order.shuffle_block_items = 4;
-    refuses(options, "order.shuffle_block_items goes with order.shuffle");
-    options.order.shuffle = true;
-    options.order.shuffle_block_items = 0;
-    refuses(options, "order.shuffle_block_items is 0");
-    options = good;
-    options.trace_epochs = -1;
-    refuses(options, "trace_epochs is -1");
-    options = good;
-    options.buffers.count = INT32_MAX;
-    refuses(options, "buffers of 1 batch_items");
-    options = good;
-    options.source.generator_items = 1;
-    options.source.item_bytes = INT64_MAX;
-    refuses(options, "too m");
-    options.source.item_bytes = int64_t{1} << 61;
-    refuses(options, "too large");
-    options = good;
-    options.source.generator_items = int64_t{1} << 56;
-    refuses(options, "too many");
-    options.source.generator_items = int64_t{1} << 39;
-    options.order.epochs = (int64_t{1} << 24) - 1;
-    refuses(options, "epochs");
-    options = dir.Options();
-    options.buffers.transform = ItemTransform{DType::kF32, DType::kBF16};
-    EXPECT_TRUE(OpenStream(session, options).ok());
-    options = good;
-    options.source.item_bytes = 6;
-    options.buffers.transform = ItemTransform{DType::kF32, DType::kBF16};
-    refuses(options, "whole elements");
-    options = good;
-    options.timeout = absl::InfiniteDuration();
-    options.reads.retry.request_timeout = absl::InfiniteDuration();
-    options.reads.retry.backoff = absl::InfiniteDuration();
-    auto stream = OpenStream(session, options).value();
-    EXPECT_TRUE(stream->Next().ok());
-  });
-}
-
-TEST(StreamTest, AnIndexThatIsNoPlainFileIsAnErrorAtOnce) {
-  const ShardDir dir(3, 100, 3);
-  const std::string index = dir.path() + "/index.json";
-  WithSession([&](Session* session) {
-    std::filesystem::remove(index);
-    ASSERT_EQ(mkfifo(index.c_str(), 0600), 0);
-    absl::Status status = OpenStream(session, dir.Options()).status();
-    EXPECT_THAT(status.message(), HasSubstr("it is no file"));
-    std::filesystem::remove(index);
-    std::ofstream(index) << "{}";
-    // Sparse: it is not read to find out.
-    std::filesystem::resize_file(index, std::uintmax_t{1} << 40);
-    status = OpenStream(session, dir.Options()).status();
-    EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
-  });
+TEST(StreamTest, TimesWithoutEndAreGood) {
+  StreamOptions options;
+  options.source.item_bytes = 8;
+  options.source.generator_items = 100;
+  options.source.generator = [](int64_t, absl::Span<std::byte>) { return absl::OkStatus(); };
+  options.timeout = absl::InfiniteDuration();
+  options.reads.retry.request_timeout = absl::InfiniteDuration();
+  options.reads.retry.backoff = absl::InfiniteDuration();
+  WithStream(options, [](Stream* stream) { EXPECT_TRUE(stream->Next().ok()); });
 }
 
 TEST(StreamTest, ACursorIsOfItsDataSet) {
@@ -446,8 +266,7 @@ TEST(StreamTest, ACursorIsOfItsDataSet) {
     StreamOptions options = other.Options();
     options.order.cursor = cursor;
     const absl::Status status = OpenStream(session, options).status();
-    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-    EXPECT_THAT(status.message(), HasSubstr("another data set"));
+    EXPECT_THAT(status, Fails(absl::StatusCode::kInvalidArgument, "another data set"));
     options = one.Options();
     options.order.cursor = cursor;
     EXPECT_TRUE(OpenStream(session, options).ok());
@@ -521,8 +340,7 @@ TEST(StreamTest, AHangingReadEndsInTime) {
   options.reads.retry.backoff = absl::Milliseconds(1);
   WithDelay(options, delay, [&](Stream* stream) {
     const absl::Status status = stream->Next().status();
-    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-    EXPECT_THAT(status.message(), HasSubstr("nearly nothing came for 20ms"));
+    EXPECT_THAT(status, Fails(absl::StatusCode::kUnavailable, "nearly nothing came for 20ms"));
   });
 }
 
@@ -537,8 +355,8 @@ TEST(StreamTest, NextWaitsNoLongerThanItsTimeout) {
         options, delay,
         [&](Stream* stream) {
           const absl::Status status = stream->Next().status();
-          EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
-          EXPECT_THAT(status.message(), HasSubstr("for 50ms; nothing has moved here for "));
+          EXPECT_THAT(status, Fails(absl::StatusCode::kDeadlineExceeded,
+                                    "for 50ms; nothing has moved here for "));
           EXPECT_THAT(status.message(), HasSubstr("is filling"));
         },
         progress_thread);

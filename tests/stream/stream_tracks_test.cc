@@ -128,7 +128,7 @@ const absl::Status kBusy = absl::UnavailableError("busy");
 class ObjectHeadersTest : public testing::Test {
  protected:
   // An object with a header of `header_bytes`, whose first reads end as `outcomes` say.
-  void Add(size_t header_bytes, std::vector<absl::Status> outcomes, bool is_silent = false) {
+  void Add(size_t header_bytes, std::vector<absl::Status> outcomes) {
     std::string header(header_bytes, ' ');
     for (size_t i = 0; i < 8; ++i) {
       header[i] = static_cast<char>((header_bytes - 8) >> (8 * i) & 0xFF);
@@ -138,11 +138,10 @@ class ObjectHeadersTest : public testing::Test {
     headers_.push_back(header);
     files_.push_back({absl::StrCat("shard-", files_.size(), ".safetensors"),
                       static_cast<int64_t>(content.size())});
-    objects_.push_back({content, std::move(outcomes), is_silent});
+    objects_.push_back({content, std::move(outcomes)});
   }
   absl::StatusOr<std::vector<std::string>> Read() {
     FlakySource source(objects_);
-    source.on_poll = [this](int poll) { stop_ = poll == stop_at_; };
     return ReadObjectHeaders(&source, files_, ItemFormat::kSafetensors, retry_, stop_);
   }
 
@@ -151,7 +150,6 @@ class ObjectHeadersTest : public testing::Test {
   std::vector<FlakySource::Object> objects_;
   RetryOptions retry_ = {.attempts_max = 3, .backoff = absl::Milliseconds(1)};
   WorkStop stop_ = false;
-  int stop_at_ = 0;  // the poll of the source amid which it is told to stop
 };
 
 TEST_F(ObjectHeadersTest, WhatPassesIsReadAgain) {
@@ -181,15 +179,6 @@ TEST_F(ObjectHeadersTest, AnEmptyFileNamesTheFile) {
   const absl::Status status = Read().status();
   EXPECT_FALSE(status.ok());
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("empty.safetensors"));
-}
-
-TEST_F(ObjectHeadersTest, AStopEndsPausesAndSilence) {
-  retry_.backoff = absl::Hours(1);
-  Add(64, {kBusy});
-  Add(64, {}, true);
-  stop_at_ = 2;
-  const absl::Status status = Read().status();
-  EXPECT_TRUE(absl::IsCancelled(status)) << status;
 }
 
 StreamOptions Options() { return {.selection = {1, 2, 90}}; }
@@ -222,6 +211,8 @@ TEST(StreamStartTest, ACursorOfAnotherBlockSizeIsRefused) {
   EXPECT_EQ(start.order.block_items, 16);
   requests[0].cursor = start.order.ToText();
   EXPECT_TRUE(PlanStream(options, 100, 0, 0, requests).ok());
+  EXPECT_THAT(std::string(PlanStream(options, 101, 0, 0, requests).status().message()),
+              HasSubstr("the cursor is of another stream"));
   options.order.shuffle_block_items = 8;
   const std::string message(PlanStream(options, 100, 0, 0, requests).status().message());
   EXPECT_THAT(message, HasSubstr("block 16"));

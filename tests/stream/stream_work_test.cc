@@ -14,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "session/base/copy_queue.h"
 #include "session/stream/catalog_items.h"
+#include "session/stream/stream_items.h"
 
 namespace sluice {
 namespace {

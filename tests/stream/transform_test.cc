@@ -1,10 +1,7 @@
 // Transforms of images on their way through a stream: whole and in pieces, in batches, between
 // ranks, and the ones that are refused.
-#include <unistd.h>
-
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <random>
@@ -14,7 +11,8 @@
 #include "absl/types/span.h"
 #include "gmock/gmock.h"
 #include "main/fails.h"
-#include "session/stream/stream_options.h"
+#include "main/own_folder.h"
+#include "session/stream/item_normalizer.h"
 #include "session/world.h"
 #include "sluice/session.h"
 #include "sluice/stream.h"
@@ -127,8 +125,8 @@ TEST(StreamTransformTest, RandomShapesPiecesBatchesAndRanks) {
 // Shapes that files say themselves. Images of two sizes, of which the same part is kept, are a
 // batch.
 TEST(StreamTransformTest, ShapesOfNpyFiles) {
-  std::string path = testing::TempDir() + "sluice-transform-XXXXXX";
-  ASSERT_NE(mkdtemp(path.data()), nullptr);
+  const OwnFolder folder;
+  const std::string path = folder.path().string();
   const std::vector<std::vector<int64_t>> shapes = {{4, 5, 3}, {7, 3, 3}};
   for (size_t file = 0; file < shapes.size(); ++file) {
     const std::vector<int64_t>& s = shapes[file];
@@ -186,16 +184,13 @@ TEST(StreamTransformTest, ShapesOfNpyFiles) {
     options.buffers.transform->channel_scale = options.buffers.transform->channel_bias = {1, 2};
     refused("channel_scale is of 2 channels, but there are items of shape {4, 5, 3}");
   });
-  std::filesystem::remove_all(path);
 }
 
 TEST(StreamTransformTest, WhatNoItemCouldHaveIsRefused) {
   const auto refused = [](const char* text, const std::function<void(ItemTransform*)>& change) {
-    StreamOptions options;
-    options.source.uri = "file:/data";
-    options.buffers.transform = ByChannels({6, 5, 3});
-    change(&*options.buffers.transform);
-    EXPECT_THAT(CheckStreamOptions(options), Fails(absl::StatusCode::kInvalidArgument, text));
+    ItemTransform transform = ByChannels({6, 5, 3});
+    change(&transform);
+    EXPECT_THAT(CheckTransform(transform), Fails(absl::StatusCode::kInvalidArgument, text));
   };
   constexpr float kNaN = NAN;
   constexpr float kInfinity = INFINITY;
