@@ -101,29 +101,26 @@ void CheckpointDir::Write(const std::vector<TensorTransfer>& tensors, int files,
       numbers.push_back(t);
       index.tensors.push_back({tensors[t].name, file});
     }
-    const absl::StatusOr<SafetensorsLayout> layout = LayOutSafetensors(specs);
-    ASSERT_TRUE(layout.ok()) << layout.status();
-    std::string bytes = layout->header;
-    bytes.resize(static_cast<size_t>(layout->object_bytes));
+    const auto layout = LayOutSafetensors(specs).value();
+    std::string bytes = layout.header;
+    bytes.resize(static_cast<size_t>(layout.object_bytes));
     for (size_t i = 0; i < numbers.size(); ++i) {
       const TensorTransfer& tensor = tensors[numbers[i]];
       const session_test::ElementValues values(tensor, numbers[i]);
       const size_t element_bytes = static_cast<size_t>(DTypeBytes(tensor.src_dtype));
-      const size_t elements = static_cast<size_t>(layout->tensors[i].bytes()) / element_bytes;
+      const size_t elements = static_cast<size_t>(layout.tensors[i].bytes()) / element_bytes;
       for (size_t g = 0; g < elements; ++g) {
         const uint64_t code = values.Source(kRound, static_cast<int64_t>(g), 0);
-        std::memcpy(
-            bytes.data() + static_cast<size_t>(layout->tensors[i].begin) + g * element_bytes, &code,
-            element_bytes);
+        std::memcpy(bytes.data() + static_cast<size_t>(layout.tensors[i].begin) + g * element_bytes,
+                    &code, element_bytes);
       }
     }
     std::ofstream(FileOf(file, files), std::ios::binary) << bytes;
     index.files.push_back(std::filesystem::path(FileOf(file, files)).filename().string());
   }
   if (!with_index) return;
-  const absl::StatusOr<std::string> text = CheckpointIndexText(index);
-  ASSERT_TRUE(text.ok()) << text.status();
-  std::ofstream(path_ + "/model.safetensors.index.json") << *text;
+  const auto text = CheckpointIndexText(index).value();
+  std::ofstream(path_ + "/model.safetensors.index.json") << text;
 }
 
 RankTensors::RankTensors(const std::vector<TensorTransfer>& of, Side side, int rank,
@@ -183,12 +180,10 @@ void WithSessions(int ranks, const std::function<void(int rank, Session* session
     const int rank = self.rank;
     SessionOptions options;
     options.progress_thread = progress_thread;
-    absl::StatusOr<std::unique_ptr<Session>> session =
-        Session::Create(std::move(self.fabric), options);
-    ASSERT_TRUE(session.ok()) << session.status();
-    body(rank, session->get());
+    auto session = Session::Create(std::move(self.fabric), options).value();
+    body(rank, session.get());
     self.meet();
-    EXPECT_TRUE((*session)->Close().ok());
+    EXPECT_TRUE(session->Close().ok());
   });
 }
 

@@ -23,16 +23,10 @@ std::byte* BytesOf(std::array<T, N>& values) {
 // Of a box of 2 x 6 elements: columns 1, 2 and 5 of both rows.
 class CheckpointCopiesTest : public testing::Test {
  protected:
-  CheckpointCopiesTest() { std::iota(box_.begin(), box_.end(), 0); }
-
-  // Runs lead from the box, in a load, or to it, in a save.
-  CheckpointPart Part(CheckpointFlow flow) {
+  CheckpointPart Part() {
     rows_[0] = {0, 0, 2};
     columns_[0] = {1, 0, 2};
     columns_[1] = {5, 2, 1};
-    if (flow == CheckpointFlow::kSave) {
-      for (sluice::Stretch& run : columns_) std::swap(run.src, run.dst);
-    }
     CheckpointPart part;
     part.dims = 2;
     part.runs[0] = rows_;
@@ -45,28 +39,11 @@ class CheckpointCopiesTest : public testing::Test {
 
   std::array<sluice::Stretch, 1> rows_;
   std::array<sluice::Stretch, 2> columns_;
-  std::array<uint16_t, 12> box_{};
 };
-
-TEST_F(CheckpointCopiesTest, APartIsPackedOutOfItsBox) {
-  const CheckpointPart part = Part(CheckpointFlow::kLoad);
-  std::array<uint16_t, 6> packed{};
-  CopyStrided(BoxCopy(part, BoxSide(part, BytesOf(box_), DType::kU16),
-                      PackedSide(part, BytesOf(packed), DType::kU16)));
-  EXPECT_THAT(packed, ElementsAre(1, 2, 5, 7, 8, 11));
-}
-
-TEST_F(CheckpointCopiesTest, APackedPartGoesBackIntoItsBox) {
-  const CheckpointPart part = Part(CheckpointFlow::kSave);
-  std::array<uint16_t, 6> packed = {91, 92, 95, 97, 98, 99};
-  CopyStrided(BoxCopy(part, PackedSide(part, BytesOf(packed), DType::kU16),
-                      BoxSide(part, BytesOf(box_), DType::kU16)));
-  EXPECT_THAT(box_, ElementsAre(0, 91, 92, 3, 4, 95, 6, 97, 98, 9, 10, 99));
-}
 
 // The part begins at row 1, column 2 of a local tensor of 3 x 5, after a fixed dimension.
 TEST_F(CheckpointCopiesTest, APackedPartGoesToItsPlaceInALocalTensor) {
-  CheckpointPart part = Part(CheckpointFlow::kLoad);
+  CheckpointPart part = Part();
   part.first_dim = 1;
   part.local_begin = {1, 1, 2};
   std::array<uint16_t, 30> local{};
@@ -127,7 +104,7 @@ TEST_F(CheckpointCopiesTest, OneStretchCrossesHoweverShort) {
   ASSERT_TRUE(rows.has_value());
   EXPECT_EQ(rows->count, 1);
   EXPECT_EQ(rows->offset, 6);
-  EXPECT_FALSE(RowsInBox(Part(CheckpointFlow::kLoad), CheckpointFlow::kLoad, DType::kU16));
+  EXPECT_FALSE(RowsInBox(Part(), CheckpointFlow::kLoad, DType::kU16));
 }
 
 TEST_F(CheckpointCopiesTest, PackedPartsBeginBehindTheBox) {

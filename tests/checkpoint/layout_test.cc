@@ -46,69 +46,66 @@ TEST(CheckpointNamesTest, ShardNamesAreKnownAgain) {
 }
 
 TEST(CheckpointLayoutTest, OneFileHasTheCustomaryNameAndNoIndex) {
-  const auto layout = LayOutCheckpoint({Tensor("a", 16), Tensor("b", 8)}, 96, "0123");
-  ASSERT_TRUE(layout.ok()) << layout.status();
-  ASSERT_THAT(layout->files, SizeIs(1));
-  EXPECT_EQ(layout->files[0].name, "model.safetensors");
-  EXPECT_FALSE(layout->index.has_value());
-  EXPECT_THAT(layout->files[0].header, SizeIs(4096));
-  EXPECT_THAT(layout->files[0].header, HasSubstr(R"("sluice_save_id":"0123")"));
-  EXPECT_EQ(layout->files[0].bytes, 4096 + 96);
-  EXPECT_EQ(layout->places[0].begin, 4096);
-  EXPECT_EQ(layout->places[1].begin, 4096 + 64);
+  const auto layout = LayOutCheckpoint({Tensor("a", 16), Tensor("b", 8)}, 96, "0123").value();
+  ASSERT_THAT(layout.files, SizeIs(1));
+  EXPECT_EQ(layout.files[0].name, "model.safetensors");
+  EXPECT_FALSE(layout.index.has_value());
+  EXPECT_THAT(layout.files[0].header, SizeIs(4096));
+  EXPECT_THAT(layout.files[0].header, HasSubstr(R"("sluice_save_id":"0123")"));
+  EXPECT_EQ(layout.files[0].bytes, 4096 + 96);
+  EXPECT_EQ(layout.places[0].begin, 4096);
+  EXPECT_EQ(layout.places[1].begin, 4096 + 64);
 }
 
 TEST(CheckpointLayoutTest, AFileHasAsManyTensorsAsItMayHold) {
   // 40 and 24 bytes fit 64; 80 are more than a file may have, and 4 come after them.
-  const auto layout = LayOutCheckpoint(
-      {Tensor("d", 10), Tensor("c", 6), Tensor("b", 20), Tensor("a", 1)}, 64, "0123");
-  ASSERT_TRUE(layout.ok()) << layout.status();
-  ASSERT_THAT(layout->files, SizeIs(3));
+  const auto layout =
+      LayOutCheckpoint({Tensor("d", 10), Tensor("c", 6), Tensor("b", 20), Tensor("a", 1)}, 64,
+                       "0123")
+          .value();
+  ASSERT_THAT(layout.files, SizeIs(3));
   const int files[] = {0, 0, 1, 2};
   const int64_t begins[] = {4096, 4136, 4096, 4096};
   for (size_t i = 0; i < 4; ++i) {
-    EXPECT_EQ(layout->places[i].file, files[i]) << i;
-    EXPECT_EQ(layout->places[i].begin, begins[i]) << i;
+    EXPECT_EQ(layout.places[i].file, files[i]) << i;
+    EXPECT_EQ(layout.places[i].begin, begins[i]) << i;
   }
-  EXPECT_EQ(layout->files[1].name, "model-00002-of-00003.safetensors");
-  EXPECT_EQ(layout->files[1].bytes, 4096 + 80);
-  ASSERT_TRUE(layout->index.has_value());
-  EXPECT_EQ(layout->index->total_bytes, 148);
-  EXPECT_EQ(layout->index->save_id, "0123");
-  ASSERT_THAT(layout->index->files, SizeIs(3));
-  EXPECT_EQ(layout->index->files[2], "model-00003-of-00003.safetensors");
-  ASSERT_THAT(layout->index->tensors, SizeIs(4));
-  EXPECT_EQ(layout->index->tensors[2].tensor, "b");
-  EXPECT_EQ(layout->index->tensors[2].file, 1);
+  EXPECT_EQ(layout.files[1].name, "model-00002-of-00003.safetensors");
+  EXPECT_EQ(layout.files[1].bytes, 4096 + 80);
+  ASSERT_TRUE(layout.index.has_value());
+  EXPECT_EQ(layout.index->total_bytes, 148);
+  EXPECT_EQ(layout.index->save_id, "0123");
+  ASSERT_THAT(layout.index->files, SizeIs(3));
+  EXPECT_EQ(layout.index->files[2], "model-00003-of-00003.safetensors");
+  ASSERT_THAT(layout.index->tensors, SizeIs(4));
+  EXPECT_EQ(layout.index->tensors[2].tensor, "b");
+  EXPECT_EQ(layout.index->tensors[2].file, 1);
 }
 
 TEST(CheckpointLayoutTest, ATensorThatIsTooLongForAnyFileHasOneOfItsOwn) {
-  const auto layout = LayOutCheckpoint({Tensor("a", 20), Tensor("b", 20)}, 64, "0123");
-  ASSERT_TRUE(layout.ok()) << layout.status();
-  EXPECT_THAT(layout->files, SizeIs(2));
-  EXPECT_EQ(layout->places[0].file, 0);
-  EXPECT_EQ(layout->places[1].file, 1);
+  const auto layout = LayOutCheckpoint({Tensor("a", 20), Tensor("b", 20)}, 64, "0123").value();
+  EXPECT_THAT(layout.files, SizeIs(2));
+  EXPECT_EQ(layout.places[0].file, 0);
+  EXPECT_EQ(layout.places[1].file, 1);
 }
 
 TEST(CheckpointLayoutTest, FilesHaveTheTypeThatIsAskedFor) {
   CheckpointTensor tensor = Tensor("a", 16);
   tensor.file_dtype = DType::kBF16;
-  const auto layout = LayOutCheckpoint({tensor, Tensor("b", 4)}, 32, "0123");
-  ASSERT_TRUE(layout.ok()) << layout.status();
-  ASSERT_THAT(layout->files, SizeIs(2));
-  EXPECT_EQ(layout->files[0].bytes, 4096 + 32);
-  EXPECT_THAT(layout->files[0].header, HasSubstr(R"("BF16")"));
+  const auto layout = LayOutCheckpoint({tensor, Tensor("b", 4)}, 32, "0123").value();
+  ASSERT_THAT(layout.files, SizeIs(2));
+  EXPECT_EQ(layout.files[0].bytes, 4096 + 32);
+  EXPECT_THAT(layout.files[0].header, HasSubstr(R"("BF16")"));
 }
 
 TEST(CheckpointLayoutTest, AScalarHasNoDimensions) {
   CheckpointTensor scalar = Tensor("scalar", 1);
   scalar.shape.clear();
-  const auto layout = LayOutCheckpoint({scalar, Tensor("one", 1)}, 96, "");
-  ASSERT_TRUE(layout.ok()) << layout.status();
-  ASSERT_THAT(layout->files, SizeIs(1));
-  EXPECT_THAT(layout->files[0].header, HasSubstr(R"("shape":[],)"));
-  EXPECT_THAT(layout->files[0].header, HasSubstr(R"("shape":[1],)"));
-  EXPECT_EQ(layout->files[0].bytes, 4096 + 8);
+  const auto layout = LayOutCheckpoint({scalar, Tensor("one", 1)}, 96, "").value();
+  ASSERT_THAT(layout.files, SizeIs(1));
+  EXPECT_THAT(layout.files[0].header, HasSubstr(R"("shape":[],)"));
+  EXPECT_THAT(layout.files[0].header, HasSubstr(R"("shape":[1],)"));
+  EXPECT_EQ(layout.files[0].bytes, 4096 + 8);
 }
 
 TEST(CheckpointLayoutTest, BadNamesAreRefused) {
@@ -135,29 +132,25 @@ CheckpointPlan PlanOf(int64_t boxes) {
 
 TEST(CheckpointLimitsTest, ABlockHoldsAPieceWhereverItBegins) {
   CheckpointOptions options;
-  const auto exact = ResolveCheckpointLimits(options, PlanOf(4), 1);
-  ASSERT_TRUE(exact.ok()) << exact.status();
-  EXPECT_EQ(exact->block_bytes, 4096);
-  EXPECT_EQ(exact->slots, 4);  // as many as there are pieces
-  const auto aligned = ResolveCheckpointLimits(options, PlanOf(4), 4096);
-  ASSERT_TRUE(aligned.ok()) << aligned.status();
-  EXPECT_EQ(aligned->block_bytes, 8192);
+  const auto exact = ResolveCheckpointLimits(options, PlanOf(4), 1).value();
+  EXPECT_EQ(exact.block_bytes, 4096);
+  EXPECT_EQ(exact.slots, 4);  // as many as there are pieces
+  const auto aligned = ResolveCheckpointLimits(options, PlanOf(4), 4096).value();
+  EXPECT_EQ(aligned.block_bytes, 8192);
 }
 
 TEST(CheckpointLimitsTest, ABudgetWithoutLimitHoldsNothingUp) {
   CheckpointOptions options;
   options.budget_bytes = kNoLimit;
-  const auto limits = ResolveCheckpointLimits(options, PlanOf(100), 1);
-  ASSERT_TRUE(limits.ok()) << limits.status();
-  EXPECT_EQ(limits->slots, 100);
+  const auto limits = ResolveCheckpointLimits(options, PlanOf(100), 1).value();
+  EXPECT_EQ(limits.slots, 100);
 }
 
 TEST(CheckpointLimitsTest, SlotsFitTheBudget) {
   CheckpointOptions options;
   options.budget_bytes = 5 * 4096 + 4095;
-  const auto limits = ResolveCheckpointLimits(options, PlanOf(100), 1);
-  ASSERT_TRUE(limits.ok()) << limits.status();
-  EXPECT_EQ(limits->slots, 5);
+  const auto limits = ResolveCheckpointLimits(options, PlanOf(100), 1).value();
+  EXPECT_EQ(limits.slots, 5);
   options.slots = 2;
   EXPECT_EQ(ResolveCheckpointLimits(options, PlanOf(100), 1)->slots, 2);
   options.budget_bytes = 8191;

@@ -50,17 +50,15 @@ void WithShortPatience(
   session_test::RunRanks(ranks, [&](session_test::Rank& self) {
     SessionOptions options;
     options.timeout = kTimeout;
-    absl::StatusOr<std::unique_ptr<Session>> session =
-        Session::Create(std::move(self.fabric), options);
-    ASSERT_TRUE(session.ok()) << session.status();
+    auto session = Session::Create(std::move(self.fabric), options).value();
     CheckpointOptions checkpoint;
     checkpoint.timeout = kTimeout;
     checkpoint.piece_bytes = 512;
     checkpoint.slots = 1;
     self.meet();  // from here on, calls of the system are the test's
-    body(self.rank, session->get(), checkpoint);
+    body(self.rank, session.get(), checkpoint);
     self.meet();
-    EXPECT_TRUE((*session)->Close().ok());
+    EXPECT_TRUE(session->Close().ok());
   });
 }
 

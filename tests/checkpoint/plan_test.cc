@@ -12,6 +12,8 @@
 #include "oracle/brute_layout.h"
 #include "oracle/make_layout.h"
 #include "oracle/random_layout.h"
+#include "plan/shard/checkpoint_cells.h"
+#include "plan/shard/checkpoint_pieces.h"
 #include "plan/shard/checkpoint_plan.h"
 
 namespace sluice {
@@ -272,6 +274,43 @@ TEST(CheckpointPlanTest, EveryElementReachesItsOwnersAndNobodyElse) {
       }
     }
   }
+}
+
+TEST(CheckpointCellsTest, EachBoxHasAllOfACellOrNothing) {
+  const BoxList boxes = *BoxList::Create({{0, {{{0}, {4}}}}, {3, {{{2}, {5}}}}});
+  const auto cells = CutIntoCheckpointCells(boxes, {{9}}).value();
+  const std::vector<int> none;
+  std::vector<std::vector<int>> holders(9, {-1});
+  for (const CheckpointCell& cell : cells) {
+    for (int64_t i = 0; i < cell.box.shape[0]; ++i) {
+      std::vector<int>& of = holders.at(static_cast<size_t>(cell.box.offset[0] + i));
+      EXPECT_EQ(of, std::vector<int>{-1}) << "two cells overlap";
+      of = cell.ranks;
+    }
+  }
+  const std::vector<int> first = {0}, both = {0, 3}, last = {3};
+  EXPECT_EQ(holders, (std::vector<std::vector<int>>{first, first, both, both, last, last, last,
+                                                    none, none}));
+}
+
+// Rank 1 of two has the second half of the rows.
+TEST(CheckpointPiecesTest, BoxesAreStretchesOfTheTensorOneBehindTheOther) {
+  const CheckpointPlanTensor tensor = {
+      {64, 16}, 2, MakeLayout({2}, oracle::RankRange(0, 2), "S(0)")};
+  const auto pieces = RegionPiecesOf(tensor, 100, CheckpointFlow::kLoad, 1);
+  int64_t end = 0;
+  for (int64_t box = 0; box < pieces->boxes(); ++box) {
+    EXPECT_EQ(pieces->OffsetOf(box), end);
+    EXPECT_LE(pieces->BytesOf(box), 100);
+    end += pieces->BytesOf(box);
+  }
+  EXPECT_EQ(end, 64 * 16 * 2);
+  EXPECT_FALSE(pieces->packs()) << "whole rows";
+  for (int64_t own = 0; own < pieces->OwnBoxes(); ++own) {
+    const int64_t box = pieces->OwnBox(own);
+    EXPECT_GT(pieces->OffsetOf(box) + pieces->BytesOf(box), 32 * 16 * 2);
+  }
+  EXPECT_EQ(pieces->OwnBox(pieces->OwnBoxes() - 1), pieces->boxes() - 1);
 }
 
 // Two of four ranks hold half of the rows: what nobody holds is not read.
