@@ -19,7 +19,6 @@ using Work = std::function<absl::Status()>;
 Work AddConnect(CLI::App* app);
 Work AddHandOver(CLI::App* app);
 Work AddPlan(CLI::App* app);
-Work AddRead(CLI::App* app);
 Work AddSmallSync(CLI::App* app);
 
 }  // namespace sluice::bench

@@ -1,4 +1,4 @@
-// Copies, casts and reductions of large tensors against memcpy, in turns: each benchmark gives
+// Copies, casts and folds of large tensors against memcpy, in turns: each benchmark gives
 // ratios.
 //
 // Both sides are larger than the cache, and each turn goes on where the last one ended, so that
@@ -24,7 +24,6 @@
 #include "device/device.h"
 #include "device/fold_rows.h"
 #include "device/host_memory.h"
-#include "device/reduction.h"
 #include "device/stores.h"
 #include "device/stream_rows.h"
 #include "device/strided_copy.h"
@@ -170,34 +169,6 @@ BENCHMARK(Rows)
         {{16, 64, 128, 256, 512, 1024, 4096, 16384, 65536, kTurnBytes}, {1, 2, 3}, {0, 1}, {1, 2}})
     ->Iterations(1);
 
-// What one writes by hand for rows whose length the compiler knows, with gaps in the source.
-template <int64_t kRowBytes>
-void HandWrittenRows(benchmark::State& state) {
-  Compare(state, 2 * kTurnBytes, [](const std::byte* src, std::byte* dst, int64_t turn) {
-    src += Offset(turn, kTurnBytes * kPitches);
-    dst += Offset(turn, kTurnBytes);
-    for (int64_t row = 0; row < kTurnBytes / kRowBytes; ++row) {
-      std::memcpy(dst + row * kRowBytes, src + row * kRowBytes * kPitches, kRowBytes);
-    }
-  });
-}
-BENCHMARK(HandWrittenRows<16>)->Iterations(1);
-BENCHMARK(HandWrittenRows<64>)->Iterations(1);
-BENCHMARK(HandWrittenRows<256>)->Iterations(1);
-BENCHMARK(HandWrittenRows<2048>)->Iterations(1);
-
-// Rows of `row_bytes` with gaps after them, cast on the way.
-void RowsF32ToBF16(benchmark::State& state) {
-  const int64_t row = state.range(0) / 4;
-  Compare(state, kTurnBytes / 2 * 3,
-          RowsOf(DType::kF32, DType::kBF16, kTurnBytes / 4 / row, row, true, false));
-}
-BENCHMARK(RowsF32ToBF16)
-    ->ArgName("row_bytes")
-    ->RangeMultiplier(4)
-    ->Range(64, kTurnBytes)
-    ->Iterations(1);
-
 // Whole tensors.
 void Cast(benchmark::State& state, DType from, DType to) {
   const int64_t elements = kTurnBytes / std::max(DTypeBytes(from), DTypeBytes(to));
@@ -237,43 +208,6 @@ void NaiveCastRatio(benchmark::State& state) {
 }
 BENCHMARK(NaiveCastRatio)->Iterations(1);
 
-// A square matrix, transposed by the side that is written (`unpack`) or read with jumps.
-void Transpose(benchmark::State& state, DType from, DType to) {
-  int64_t side = 1;
-  while (side * side * 4 * DTypeBytes(from) <= kTurnBytes) side *= 2;
-  Matrix matrix = RowsOf(from, to, side, side, false, false);
-  std::array<int64_t, 2>& turned = state.range(0) != 0 ? matrix.dst_strides : matrix.src_strides;
-  std::swap(turned[0], turned[1]);
-  Compare(state, side * side * (DTypeBytes(from) + DTypeBytes(to)), matrix);
-}
-#define SLUICE_TRANSPOSE(name, from, to)                     \
-  BENCHMARK_CAPTURE(Transpose, name, DType::from, DType::to) \
-      ->ArgName("unpack")                                    \
-      ->Arg(0)                                               \
-      ->Arg(1)                                               \
-      ->Iterations(1)
-SLUICE_TRANSPOSE(u8, kU8, kU8);
-SLUICE_TRANSPOSE(f16, kF16, kF16);
-SLUICE_TRANSPOSE(f32, kF32, kF32);
-SLUICE_TRANSPOSE(f64, kF64, kF64);
-SLUICE_TRANSPOSE(f32_to_bf16, kF32, kBF16);
-#undef SLUICE_TRANSPOSE
-
-// Adds one block to another: two reads and one write.
-void Sum(benchmark::State& state, DType dtype, int64_t divisor) {
-  Compare(state, 3 * kTurnBytes, [&](const std::byte* src, std::byte* dst, int64_t turn) {
-    Reduce({ReduceOp::kSum, dtype, src + Offset(turn, kTurnBytes), dst + Offset(turn, kTurnBytes),
-            kTurnBytes / DTypeBytes(dtype), divisor});
-  });
-}
-BENCHMARK_CAPTURE(Sum, f64, DType::kF64, 1)->Iterations(1);
-BENCHMARK_CAPTURE(Sum, f32, DType::kF32, 1)->Iterations(1);
-BENCHMARK_CAPTURE(Sum, f32_avg, DType::kF32, 4)->Iterations(1);
-BENCHMARK_CAPTURE(Sum, bf16, DType::kBF16, 1)->Iterations(1);
-BENCHMARK_CAPTURE(Sum, bf16_avg, DType::kBF16, 4)->Iterations(1);
-BENCHMARK_CAPTURE(Sum, f8e4m3, DType::kF8E4M3, 1)->Iterations(1);
-BENCHMARK_CAPTURE(Sum, i32, DType::kI32, 1)->Iterations(1);
-
 // The sum of contributions that lie apart. Counts bytes written alone: memcpy of the result, which
 // is what a fold saves over adding up elsewhere.
 void FoldRatio(benchmark::State& state, DType dtype, int64_t divisor) {
@@ -301,18 +235,6 @@ SLUICE_FOLD_RATIO(sum_bf16, kBF16, 1);
 SLUICE_FOLD_RATIO(sum_i64, kI64, 1);
 SLUICE_FOLD_RATIO(avg_f32, kF32, 2);
 #undef SLUICE_FOLD_RATIO
-
-// What a copy or a cast costs beside its bytes, of which there are few: nanoseconds of one call.
-void Small(benchmark::State& state, DType from, DType to, int64_t rows, int64_t row) {
-  std::vector<std::byte> src(4096), dst(4096);
-  const Matrix matrix = RowsOf(from, to, rows, row, rows > 1, false);
-  while (state.KeepRunning()) {
-    matrix(src.data(), dst.data(), 0);
-    benchmark::ClobberMemory();
-  }
-}
-BENCHMARK_CAPTURE(Small, copy, DType::kF32, DType::kF32, 4, 16);
-BENCHMARK_CAPTURE(Small, cast, DType::kF32, DType::kBF16, 1, 64);
 
 }  // namespace
 }  // namespace sluice::bench

@@ -4,8 +4,12 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -14,9 +18,21 @@
 
 namespace sluice {
 
+// Without destructors: they may wait for what has failed.
+[[noreturn]] inline void End(const char* what, const char* why) {
+  std::fprintf(stderr, "gpu_bench: %s: %s\n", what, why);
+  std::fflush(stdout);
+  std::_Exit(1);
+}
+
 // An error ends the program, with `what` failed.
-void Check(cudaError_t error, const char* what);
-void Check(const absl::Status& status);
+inline void Check(cudaError_t error, const char* what) {
+  if (error != cudaSuccess) End(what, cudaGetErrorString(error));
+}
+
+inline void Check(const absl::Status& status) {
+  if (!status.ok()) End("failed", status.ToString().c_str());
+}
 
 template <typename T>
 T Checked(absl::StatusOr<T> value) {
@@ -24,9 +40,18 @@ T Checked(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
-void FillRandomly(std::byte* data, int64_t bytes, uint64_t seed);
+inline void FillRandomly(std::byte* data, int64_t bytes, uint64_t seed) {
+  uint64_t state = seed * 0x9E3779B97F4A7C15u + 1;
+  for (int64_t i = 0; i + 8 <= bytes; i += 8) {
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    std::memcpy(data + i, &state, 8);
+  }
+}
 
-double Median(std::vector<double> values);
+inline double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
 
 // Milliseconds on the stream.
 class Stopwatch {

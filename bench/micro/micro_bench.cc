@@ -31,7 +31,6 @@ int main(int argc, char** argv) {
   add("connect", "Connect on the ranks of a world", bench::AddConnect);
   add("hand-over", "giving a consumer an item, against a queue with a lock", bench::AddHandOver);
   add("plan", "planning a large transfer on single ranks", bench::AddPlan);
-  add("read", "reading a file, or an object over HTTP against curl", bench::AddRead);
   add("small-sync", "syncs of many small tensors on the ranks of a world", bench::AddSmallSync);
   try {
     app.parse(argc, argv);

@@ -1,7 +1,8 @@
 // micro-bench plan: what planning costs one rank: time and memory, for a model on a large system.
 //
 // Plans as several ranks in turn, each on its own as a job's ranks would; time is of the slowest,
-// memory the process's growth over all of them. Or as all ranks, as a simulator would.
+// memory the process's growth over all of them. `sluice-sim --costs` says what planning as all
+// ranks costs.
 #include "plan/plan.h"
 
 #include <CLI/CLI.hpp>
@@ -14,7 +15,6 @@
 
 #include "memory/resident_memory.h"
 #include "micro/commands.h"
-#include "plan/job_planner.h"
 #include "sluice/session.h"
 #include "workload/model_file.h"
 #include "workload/model_mapping.h"
@@ -25,6 +25,8 @@ namespace sluice::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr int kRanksPerNode = 8;
 
 double Milliseconds(Clock::duration duration) {
   return std::chrono::duration<double, std::milli>(duration).count();
@@ -37,8 +39,7 @@ double MegabytesMost() {
 
 struct PlanBenchOptions {
   std::string model, system;
-  int layers = 0, ranks_per_node = 8, samples = 16;
-  bool all = false;
+  int samples = 16;
 };
 
 // Each as a job's rank would, on its own.
@@ -65,31 +66,12 @@ absl::Status PlanSamples(const TransferSpec& spec, const PlanOptions& options, i
   return absl::OkStatus();
 }
 
-// One after the other, sharing what is alike.
-absl::Status PlanAll(const TransferSpec& spec, const PlanOptions& options, int ranks) {
-  const Clock::time_point begin = Clock::now();
-  JobPlanner planner(spec, options);
-  size_t buckets = 0, buckets_max = 0, channels_max = 0;
-  for (int rank = 0; rank < ranks; ++rank) {
-    absl::StatusOr<Plan> plan = planner.PlanOf(rank);
-    if (!plan.ok()) return plan.status();
-    buckets += plan->buckets.size();
-    buckets_max = std::max(buckets_max, plan->buckets.size());
-    channels_max = std::max(channels_max, plan->channels.size());
-  }
-  const double all_ms = Milliseconds(Clock::now() - begin);
-  std::printf("# at most %zu buckets and %zu channels; %zu parts of buckets in all, %.0f ns each\n",
-              buckets_max, channels_max, buckets, all_ms * 1e6 / static_cast<double>(buckets));
-  std::printf("# all ranks in %.2f s", all_ms * 1e-3);
-  return absl::OkStatus();
-}
-
 absl::Status MeasurePlans(const PlanBenchOptions& run) {
   const absl::StatusOr<std::string> model_text = ReadShippedFile(run.model, "models");
   if (!model_text.ok()) return model_text.status();
   const absl::StatusOr<std::string> system_text = ReadShippedFile(run.system, "systems");
   if (!system_text.ok()) return system_text.status();
-  const absl::StatusOr<Model> model = ParseModelFile(*model_text, {.layers = run.layers});
+  const absl::StatusOr<Model> model = ParseModelFile(*model_text, {});
   if (!model.ok()) return model.status();
   const absl::StatusOr<System> system = ParseSystemFile(*system_text);
   if (!system.ok()) return system.status();
@@ -98,7 +80,7 @@ absl::Status MeasurePlans(const PlanBenchOptions& run) {
   const int ranks = static_cast<int>(system->train.num_gpus + system->generation.num_gpus);
   std::vector<int> nodes(static_cast<size_t>(ranks));
   for (size_t rank = 0; rank < nodes.size(); ++rank) {
-    nodes[rank] = static_cast<int>(rank) / run.ranks_per_node;
+    nodes[rank] = static_cast<int>(rank) / kRanksPerNode;
   }
   PlanOptions options;
   options.node_of_rank = nodes;
@@ -106,10 +88,8 @@ absl::Status MeasurePlans(const PlanBenchOptions& run) {
   options.bucket_bytes = int64_t{8} << 20;  // of what lies ready, or is on devices
 
   const double before_mb = MegabytesMost();
-  std::printf("# %zu tensors, %d ranks, %d per node\n", spec->tensors.size(), ranks,
-              run.ranks_per_node);
-  const absl::Status status =
-      run.all ? PlanAll(*spec, options, ranks) : PlanSamples(*spec, options, ranks, run.samples);
+  std::printf("# %zu tensors, %d ranks, %d per node\n", spec->tensors.size(), ranks, kRanksPerNode);
+  const absl::Status status = PlanSamples(*spec, options, ranks, run.samples);
   if (status.ok()) {
     std::printf(", memory of planning at most %.0f MB\n", MegabytesMost() - before_mb);
   }
@@ -122,13 +102,8 @@ Work AddPlan(CLI::App* app) {
   const auto run = std::make_shared<PlanBenchOptions>();
   app->add_option("--model", run->model, "model file, or name")->required();
   app->add_option("--system", run->system, "system file, or name")->required();
-  app->add_option("--layers", run->layers, "keep the first so many layers of the model; 0: all")
-      ->check(CLI::NonNegativeNumber);
-  app->add_option("--ranks-per-node", run->ranks_per_node, "ranks that share a node")
-      ->check(CLI::PositiveNumber);
   app->add_option("--samples", run->samples, "how many ranks to plan as")
       ->check(CLI::PositiveNumber);
-  app->add_flag("--all", run->all, "plan as all ranks, and share what is alike for them");
   return [run] { return MeasurePlans(*run); };
 }
 
