@@ -5,9 +5,9 @@
 #include <time.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
 
+#include "absl/time/time.h"
 #include "base/clock.h"
 #include "job/host_clock.h"
 #include "workload/local_part.h"
@@ -20,6 +20,32 @@ constexpr int64_t kNsPerSecond = 1'000'000'000;
 double Seconds(int64_t ns) { return static_cast<double>(ns) / kNsPerSecond; }
 
 }  // namespace
+
+DeliveryCheck::DeliveryCheck(const StreamPlan& plan, bool in_order)
+    : plan_(plan),
+      in_order_(in_order),
+      expected_(plan_.CountToCome()),
+      position_(plan_.NextPosition(0)) {
+  if (in_order) return;
+  due_.resize(static_cast<size_t>(plan_.end()));
+  for (int64_t at = position_; at < plan_.end(); at = plan_.NextPosition(at + 1)) {
+    due_[static_cast<size_t>(KeyOf(plan_.ItemAt(at), plan_.EpochOf(at)))] = true;
+  }
+}
+
+bool DeliveryCheck::Take(int64_t item, int64_t epoch) {
+  if (in_order_) {
+    const int64_t at = position_;
+    if (at >= plan_.end()) return false;
+    position_ = plan_.NextPosition(at + 1);
+    return item == plan_.ItemAt(at) && epoch == plan_.EpochOf(at);
+  }
+  const int64_t key = KeyOf(item, epoch);
+  if (item < 0 || item >= plan_.items() || key < 0 || key >= plan_.end()) return false;
+  const bool is_due = due_[static_cast<size_t>(key)];
+  due_[static_cast<size_t>(key)] = false;
+  return is_due;
+}
 
 Consumer::Consumer(const Contents* contents, const ItemCheck* check, const StreamPlan& plan,
                    const ConsumerOptions& options, ProgressBar* bar)
@@ -91,15 +117,15 @@ void Consumer::Consume(int64_t item, int64_t epoch, const TensorView& view) {
 }
 
 void Consumer::AddTo(RankOutcome* outcome) const {
-  outcome->items = items_;
-  outcome->bytes = bytes_;
+  outcome->stats.items = items_;
+  outcome->stats.bytes = bytes_;
   outcome->wrong = wrong_;
   outcome->item_hash = hash_.value();
   outcome->seconds = Seconds(end_ns_ - begin_ns_);
-  outcome->stage_s.wait = Seconds(wait_ns_);
-  outcome->stage_s.consume = Seconds(consume_ns_);
+  outcome->wait_s = Seconds(wait_ns_);
+  outcome->stats.consuming = absl::Nanoseconds(consume_ns_);
+  outcome->stats.first_item = absl::Nanoseconds(items_ == 0 ? 0 : first_ns_ - begin_ns_);
   if (items_ == 0) return;
-  outcome->first_item_s = Seconds(first_ns_ - begin_ns_);
   if (half_ns_ > 0) outcome->half_s = Seconds(half_ns_ - begin_ns_);
   outcome->later_wait_s = Seconds(later_wait_ns_);
 }

@@ -10,13 +10,33 @@
 
 #include "plan/shard/stream_plan.h"
 #include "sluice/tensor.h"
-#include "stream/delivery_check.h"
 #include "stream/item_check.h"
-#include "stream/item_hash.h"
 #include "stream/outcome.h"
 #include "stream/progress_bar.h"
 
 namespace sluice::bench {
+
+// Which items come, and in which order: each that is expected once, and no other.
+class DeliveryCheck {
+ public:
+  // `plan` is copied.
+  DeliveryCheck(const StreamPlan& plan, bool in_order);
+
+  // An item has come. False if it is not one that is due: the next one, or any where there is no
+  // order.
+  bool Take(int64_t item, int64_t epoch);
+
+  int64_t expected() const { return expected_; }
+
+ private:
+  int64_t KeyOf(int64_t item, int64_t epoch) const { return epoch * plan_.items() + item; }
+
+  StreamPlan plan_;
+  const bool in_order_;
+  const int64_t expected_;
+  int64_t position_;
+  std::vector<bool> due_;  // by KeyOf; only without an order
+};
 
 struct ConsumerOptions {
   int64_t consume_ns = 0;  // with each item

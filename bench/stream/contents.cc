@@ -1,10 +1,14 @@
 // Finding catalogs, and preparing the fills of the types that occur in them.
 #include "stream/contents.h"
 
+#include <sys/prctl.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/clock.h"
+#include "job/host_clock.h"
 #include "plan/shard/cursor.h"
 #include "session/stream/stream_catalog.h"
 #include "session/stream/stream_source.h"
@@ -101,6 +105,20 @@ absl::StatusOr<StreamPlan> Contents::PlanOf(const StreamOptions& stream) const {
     plan.released = merged->layers;
   }
   return StreamPlan(plan, 0);
+}
+
+Generator MakeFillGenerator(const ShardFill& fill, int64_t generate_ns) {
+  const auto kept = std::make_shared<const ShardFill>(fill);
+  return [kept, generate_ns](int64_t item, absl::Span<std::byte> into) {
+    const int64_t due_ns = MonotonicNs() + generate_ns;
+    kept->FillItem(item, 0, into);
+    if (generate_ns > 0) {
+      // As the consumer does: otherwise the kernel may wake this thread 50 us late.
+      prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+      SleepUntilNs(due_ns);
+    }
+    return absl::OkStatus();
+  };
 }
 
 }  // namespace sluice::bench

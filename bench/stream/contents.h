@@ -54,6 +54,9 @@ class Contents {
   std::map<ElementType, ShardFill> fills_;
 };
 
+// Fills an item and sleeps until `generate_ns` have passed since it began. Any number of threads.
+Generator MakeFillGenerator(const ShardFill& fill, int64_t generate_ns);
+
 }  // namespace sluice::bench
 
 #endif  // SLUICE_BENCH_STREAM_CONTENTS_H_

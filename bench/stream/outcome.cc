@@ -4,72 +4,77 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <utility>
+#include <variant>
 
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "plan/shard/cursor.h"
-#include "sluice/stream.h"
-#include "stream/item_hash.h"
+#include "session/stream/describe_stream.h"
+
+template <>
+struct nlohmann::adl_serializer<absl::Duration> {
+  static void to_json(json& to, absl::Duration from) { to = absl::ToInt64Nanoseconds(from); }
+  static void from_json(const json& from, absl::Duration& to) {
+    to = absl::Nanoseconds(from.get<int64_t>());
+  }
+};
 
 namespace sluice::bench {
 namespace {
 
 using OutcomeJson = nlohmann::json;
 
-// Calls visit(name, field, field of other) for each field that is a number.
-template <typename A, typename B, typename Visit>
-void ForEachSum(A* a, B* b, Visit visit) {
-  visit("items", &a->items, &b->items);
-  visit("bytes", &a->bytes, &b->bytes);
-  visit("later_wait_s", &a->later_wait_s, &b->later_wait_s);
-  visit("requests", &a->requests, &b->requests);
-  visit("bytes_read", &a->bytes_read, &b->bytes_read);
-  visit("read_runs", &a->read_runs, &b->read_runs);
-  visit("trace_left_out", &a->trace_left_out, &b->trace_left_out);
-  visit("busy", &a->busy_s, &b->busy_s);
-  visit("next_wait", &a->next_wait_s, &b->next_wait_s);
-  visit("opens", &a->opens, &b->opens);
-  visit("connections", &a->connections, &b->connections);
-  visit("hedges", &a->hedges, &b->hedges);
-  visit("hedges_won", &a->hedges_won, &b->hedges_won);
-  visit("retries", &a->retries, &b->retries);
-  visit("wrong", &a->wrong, &b->wrong);
-  visit("bytes_copied", &a->bytes_copied, &b->bytes_copied);
-  visit("cpu_s", &a->cpu_s, &b->cpu_s);
-  visit("major_faults", &a->major_faults, &b->major_faults);
-  visit("read", &a->stage_s.read, &b->stage_s.read);
-  visit("exchange", &a->stage_s.exchange, &b->stage_s.exchange);
-  visit("copy", &a->stage_s.copy, &b->stage_s.copy);
-  visit("consume", &a->stage_s.consume, &b->stage_s.consume);
-  visit("wait", &a->stage_s.wait, &b->stage_s.wait);
-}
+// What ranks come to together: by default a sum.
+enum class Joined : uint8_t { kSum, kLargest, kPeak };  // a peak is one over rounds, too
 
-template <typename A, typename B, typename Visit>
-void ForEachPeak(A* a, B* b, Visit visit) {
-  visit("peak_slots", &a->peak_slots, &b->peak_slots);
-  visit("peak_bytes", &a->peak_bytes, &b->peak_bytes);
-  visit("limit_slots", &a->limit_slots, &b->limit_slots);
-  visit("limit_bytes", &a->limit_bytes, &b->limit_bytes);
-  visit("device_bytes", &a->device_bytes, &b->device_bytes);
-  visit("staleness_max", &a->staleness_max, &b->staleness_max);
-}
+// Lists the numbers of an outcome.
+struct Numbers {
+  struct Number {
+    absl::string_view name;
+    std::variant<int64_t*, double*, absl::Duration*> value;
+    Joined joined;
+  };
+  explicit Numbers(RankOutcome* o) {
+    Describe(*this, o->stats);
+    EachOf(*this, "seconds", o->seconds, "half_s", o->half_s, "wait_s", o->wait_s, "later_wait_s",
+           o->later_wait_s, "wrong", o->wrong, "cpu_s", o->cpu_s, "major_faults", o->major_faults);
+  }
+  template <typename T>
+  void Field(absl::string_view name, T& value, const FieldRule& /*rule*/ = {}) {
+    Joined joined = Joined::kSum;
+    for (const char* one : {"seconds", "first_item_s", "half_s"}) {
+      if (name == one) joined = Joined::kLargest;
+    }
+    for (const char* one : {"slots_max", "slots_peak", "budget_bytes", "budget_bytes_peak",
+                            "slot_bytes", "buffer_bytes", "staleness_max"}) {
+      if (name == one) joined = Joined::kPeak;
+    }
+    all.push_back({name, &value, joined});
+  }
 
-template <typename A, typename B, typename Visit>
-void ForEachLargest(A* a, B* b, Visit visit) {
-  visit("seconds", &a->seconds, &b->seconds);
-  visit("first_item_s", &a->first_item_s, &b->first_item_s);
-  visit("half_s", &a->half_s, &b->half_s);
-  ForEachPeak(a, b, visit);
-}
+  std::vector<Number> all;
+};
 
-void TakeLargerGrowth(const RankOutcome& from, RankOutcome* to) {
+// Takes the peaks alone of another round.
+void Join(RankOutcome from, bool peaks_alone, RankOutcome* to) {
+  const std::vector<Numbers::Number> others = Numbers(&from).all;
+  size_t i = 0;
+  for (const Numbers::Number& number : Numbers(to).all) {
+    const Numbers::Number& other = others[i++];
+    if (peaks_alone && number.joined != Joined::kPeak) continue;
+    std::visit(
+        [&](auto* value) {
+          const auto more = *std::get<decltype(value)>(other.value);
+          *value = number.joined == Joined::kSum ? *value + more : std::max(*value, more);
+        },
+        number.value);
+  }
   if (from.grown_bytes <= to->grown_bytes) return;
   to->grown_bytes = from.grown_bytes;
   to->grown_rank = from.grown_rank;
   to->grown_by = from.grown_by;
 }
-
-constexpr auto kTakeLarger = [](const char*, auto* to, const auto* from) {
-  *to = std::max(*to, *from);
-};
 
 std::string MergedCursor(absl::Span<const RankOutcome> ranks) {
   std::vector<std::string> cursors;
@@ -84,7 +89,8 @@ std::string MergedCursor(absl::Span<const RankOutcome> ranks) {
 
 double CpuPerGiB(const RankOutcome& outcome) {
   constexpr double kGiB = 1 << 30;
-  return outcome.bytes > 0 ? outcome.cpu_s * kGiB / static_cast<double>(outcome.bytes) : 0;
+  const int64_t bytes = outcome.stats.bytes;
+  return bytes > 0 ? outcome.cpu_s * kGiB / static_cast<double>(bytes) : 0;
 }
 
 std::string Encode(const RankOutcome& outcome) {
@@ -95,18 +101,20 @@ std::string Encode(const RankOutcome& outcome) {
                       {"grown_by", outcome.grown_by},
                       {"code", static_cast<int>(outcome.status.code())},
                       {"message", std::string(outcome.status.message())}};
-  const auto put = [&](const char* name, const auto* value, const auto*) { json[name] = *value; };
-  ForEachSum(&outcome, &outcome, put);
-  ForEachLargest(&outcome, &outcome, put);
+  RankOutcome numbers = outcome;
+  for (const Numbers::Number& number : Numbers(&numbers).all) {
+    std::visit([&](auto* value) { json[std::string(number.name)] = *value; }, number.value);
+  }
   return json.dump(-1, ' ', false, OutcomeJson::error_handler_t::replace);
 }
 
 RankOutcome DecodeOutcome(const std::string& text) {
   const OutcomeJson json = OutcomeJson::parse(text);
   RankOutcome outcome;
-  const auto get = [&](const char* name, auto* value, auto*) { json.at(name).get_to(*value); };
-  ForEachSum(&outcome, &outcome, get);
-  ForEachLargest(&outcome, &outcome, get);
+  for (const Numbers::Number& number : Numbers(&outcome).all) {
+    std::visit([&](auto* value) { json.at(std::string(number.name)).get_to(*value); },
+               number.value);
+  }
   json.at("cursor").get_to(outcome.cursor);
   json.at("item_hash").get_to(outcome.item_hash);
   json.at("grown_bytes").get_to(outcome.grown_bytes);
@@ -119,13 +127,15 @@ RankOutcome DecodeOutcome(const std::string& text) {
 
 // As scripts/measure/draw_trace.py has it.
 absl::optional<double> OverlapOf(const RankOutcome& outcome) {
-  if (outcome.busy_s <= 0) return absl::nullopt;
-  return std::clamp(1 - outcome.next_wait_s / outcome.busy_s, 0.0, 1.0);
+  const double busy_s = absl::ToDoubleSeconds(outcome.stats.busy);
+  if (busy_s <= 0) return absl::nullopt;
+  return std::clamp(1 - absl::ToDoubleSeconds(outcome.stats.waiting) / busy_s, 0.0, 1.0);
 }
 
 absl::optional<double> SequentialBytes(const RankOutcome& outcome) {
-  if (outcome.read_runs <= 0) return absl::nullopt;
-  return static_cast<double>(outcome.bytes_read) / static_cast<double>(outcome.read_runs);
+  const StreamStats& stats = outcome.stats;
+  if (stats.read_runs <= 0) return absl::nullopt;
+  return static_cast<double>(stats.bytes_read) / static_cast<double>(stats.read_runs);
 }
 
 Result SumOf(const std::string& mode, absl::Span<const RankOutcome> ranks) {
@@ -135,11 +145,9 @@ Result SumOf(const std::string& mode, absl::Span<const RankOutcome> ranks) {
   double later_s = 0;
   ItemHash hash;
   for (const RankOutcome& rank : ranks) {
-    ForEachSum(&total, &rank, [](const char*, auto* to, const auto* from) { *to += *from; });
-    ForEachLargest(&total, &rank, kTakeLarger);
-    TakeLargerGrowth(rank, &total);
+    Join(rank, false, &total);
     hash.Add(rank.item_hash);
-    later_s += std::max(0.0, rank.seconds - rank.first_item_s);
+    later_s += std::max(0.0, rank.seconds - absl::ToDoubleSeconds(rank.stats.first_item));
   }
   if (later_s > 0) result.stall_share = total.later_wait_s / later_s;
   result.all_seconds = {total.seconds};
@@ -156,12 +164,12 @@ Result MedianOf(absl::Span<const Result> rounds) {
   Result median = rounds[order[(order.size() - 1) / 2]];
   median.all_seconds.clear();
   median.total.wrong = 0;
-  median.total.trace_left_out = rounds[0].total.trace_left_out;  // the one that is recorded
+  // The first round is the one that is recorded.
+  median.total.stats.trace_left_out = rounds[0].total.stats.trace_left_out;
   for (const Result& round : rounds) {
     median.all_seconds.push_back(round.total.seconds);
     median.total.wrong += round.total.wrong;
-    ForEachPeak(&median.total, &round.total, kTakeLarger);
-    TakeLargerGrowth(round.total, &median.total);
+    Join(round.total, true, &median.total);
   }
   return median;
 }

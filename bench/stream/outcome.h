@@ -2,61 +2,65 @@
 #ifndef SLUICE_BENCH_STREAM_OUTCOME_H_
 #define SLUICE_BENCH_STREAM_OUTCOME_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "sluice/stream.h"
 
 namespace sluice::bench {
 
-struct StageSeconds {
-  double read = 0;
-  double exchange = 0;
-  double copy = 0;
-  double consume = 0;
-  double wait = 0;
+// A hash of what was delivered, in its order: equal for two runs that delivered the same items. Not
+// against adversaries.
+class ItemHash {
+ public:
+  void Add(int64_t item, int64_t epoch, absl::Span<const std::byte> bytes) {
+    Add(static_cast<uint64_t>(item));
+    Add(static_cast<uint64_t>(epoch));
+    Add(bytes.size());
+    uint64_t word = 0;
+    for (; bytes.size() >= sizeof(word); bytes.remove_prefix(sizeof(word))) {
+      std::memcpy(&word, bytes.data(), sizeof(word));
+      Add(word);
+    }
+    word = 0;
+    if (!bytes.empty()) std::memcpy(&word, bytes.data(), bytes.size());
+    Add(word);
+  }
+  void Add(uint64_t word) {
+    state_ = (state_ ^ word) * 0x9E3779B97F4A7C15u;
+    state_ ^= state_ >> 32;
+  }
+  uint64_t value() const { return state_; }
+
+ private:
+  uint64_t state_ = 1;
 };
 
 // Of one rank; times in seconds.
 struct RankOutcome {
   absl::Status status;
-  int64_t items = 0;
-  int64_t bytes = 0;        // of these, as they lie on storage
+  // As a stream has them, also of plain loaders. Those that are the consumer's: items and their
+  // bytes, the time to the first item's arrival, and that of consuming.
+  StreamStats stats;
   double seconds = 0;       // from the opening to the end of the last item's consumption
-  double first_item_s = 0;  // to the first item's arrival
   double half_s = 0;        // until half of the items (rounded down) are consumed
-  double later_wait_s = 0;  // the consumer's, after the first item
-  int64_t requests = 0;
-  int64_t bytes_read = 0;
-  int64_t read_runs = 0;       // stretches of storage that were read in order
-  int64_t trace_left_out = 0;  // spans of later epochs
-  double busy_s = 0;           // while a read, exchange or copy was under way
-  double next_wait_s = 0;      // the consumer's, in Next
-  int64_t opens = 0;
-  int64_t connections = 0;
-  int64_t hedges = 0;
-  int64_t hedges_won = 0;
-  int64_t retries = 0;
+  double wait_s = 0;        // the consumer's, for items
+  double later_wait_s = 0;  // of that, after the first item
   int64_t wrong = 0;
-  int64_t staleness_max = 0;  // of a generator's items
-  uint64_t item_hash = 0;     // of these, in their order; of all ranks, in theirs
-  int64_t bytes_copied = 0;   // into device buffers; of Sluice's own stream
-  double cpu_s = 0;           // of this process, while items came
-  int64_t major_faults = 0;   // of the consumer's thread, meanwhile
-  int64_t peak_slots = 0;
-  int64_t peak_bytes = 0;
-  int64_t limit_slots = 0;
-  int64_t limit_bytes = 0;
-  int64_t device_bytes = 0;
+  double cpu_s = 0;          // of this process, while items came
+  int64_t major_faults = 0;  // of the consumer's thread, meanwhile
+  uint64_t item_hash = 0;    // of the items, in their order; of all ranks, in theirs
   // By how much resident memory grew while items came; -1: nobody knows.
   int64_t grown_bytes = -1;
   int64_t grown_rank = -1;  // which rank's it is
-  StageSeconds stage_s;
-  std::string cursor;    // of Sluice's own stream
-  std::string grown_by;  // how grown_bytes is known: MethodName
+  std::string grown_by;     // how grown_bytes is known: MethodName
+  std::string cursor;       // of Sluice's own stream
 };
 
 // Processor time for each GiB delivered.
@@ -72,7 +76,7 @@ absl::optional<double> OverlapOf(const RankOutcome& outcome);
 // Bytes that were read in the order of storage, on average; nothing where requests are not known.
 absl::optional<double> SequentialBytes(const RankOutcome& outcome);
 
-// Of the job: sums, but the slowest rank's `seconds`, `first_item_s` and `half_s`, and the largest
+// Of the job: sums, but the slowest rank's `seconds`, first item and `half_s`, and the largest
 // peaks, limits and growth of any rank.
 struct Result {
   std::string mode;

@@ -1,10 +1,11 @@
 // The header, a row for each mode, and the closing words.
 #include "stream/report.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "memory/memory_watch.h"
-#include "stream/overlap.h"
 #include "workload/numbers.h"
 
 namespace sluice::bench {
@@ -69,11 +70,55 @@ std::string InWords(const StreamReport& report) {
   return text;
 }
 
+double GenerateSeconds(const StreamBenchOptions& options) { return options.generate_ms * 1e-3; }
+double ConsumeSeconds(const StreamBenchOptions& options) { return options.consume_us * 1e-6; }
+
+// Lines of a table's end: a generator's speed-up, staleness and items, of each mode.
+std::string OverlapLines(const StreamBenchOptions& options, int world,
+                         const std::vector<Result>& results) {
+  std::string text;
+  const double ideal = SpeedUpIdeal(options, world);
+  for (const Result& result : results) {
+    absl::StrAppend(&text, "# ", result.mode, ": ");
+    if (ideal > 0) {
+      absl::StrAppendFormat(&text, "%.3f times as fast as one after the other",
+                            SpeedUp(options, world, result));
+      if (result.mode == Mode().Name()) absl::StrAppendFormat(&text, " (at most %.3f)", ideal);
+      absl::StrAppend(&text, ", ");
+    }
+    absl::StrAppend(&text, "staleness at most ", result.total.stats.staleness_max, ", items ",
+                    absl::Hex(result.total.item_hash, absl::kZeroPad16), "\n");
+  }
+  return text;
+}
+
 }  // namespace
+
+double SpeedUp(const StreamBenchOptions& options, int world, const Result& result) {
+  if (result.total.seconds <= 0) return 0;
+  const double each = GenerateSeconds(options) + ConsumeSeconds(options);
+  return static_cast<double>(result.total.stats.items) / world * each / result.total.seconds;
+}
+
+double SpeedUpIdeal(const StreamBenchOptions& options, int world) {
+  const int makers = options.stream.reads.exchange && !options.deals() ? world : 1;
+  // Those that work at one batch; a batch is made in so many turns.
+  const int64_t items = options.stream.buffers.batch_items;
+  const int64_t lanes =
+      std::clamp<int64_t>(int64_t{options.stream.source.generator_threads} * makers, 1, items);
+  const int64_t turns = (items + lanes - 1) / lanes;
+  const double batch = static_cast<double>(items);
+  const double make = GenerateSeconds(options) * static_cast<double>(turns) / batch;
+  const double consume = ConsumeSeconds(options);
+  const double least =
+      options.generate_order == "after-update" ? make + consume : std::max(make, consume);
+  return least > 0 ? (GenerateSeconds(options) + consume) / least : 0;
+}
 
 std::optional<int64_t> AllowedGrowth(const StreamBenchOptions& options, const Result& result) {
   if (result.mode != Mode().Name() || options.device != "cpu") return std::nullopt;
-  return result.total.limit_bytes + result.total.device_bytes + kMemoryBesideStaging;
+  const StreamStats& stats = result.total.stats;
+  return stats.budget_bytes + stats.device_bytes + kMemoryBesideStaging;
 }
 
 std::vector<std::string> GrowthErrors(const StreamBenchOptions& options,
@@ -83,11 +128,12 @@ std::vector<std::string> GrowthErrors(const StreamBenchOptions& options,
     const RankOutcome& total = result.total;
     const std::optional<int64_t> allowed = AllowedGrowth(options, result);
     if (!allowed || total.grown_bytes <= *allowed) continue;
-    errors.push_back(absl::StrCat(
-        result.mode, ": the resident memory of rank ", total.grown_rank, " grew by ",
-        BytesName(total.grown_bytes), " while items came; ", BytesName(*allowed), " are allowed: ",
-        BytesName(total.limit_bytes), " of staging by the budget, ", BytesName(total.device_bytes),
-        " of device buffers, and ", BytesName(kMemoryBesideStaging), " beside them"));
+    errors.push_back(
+        absl::StrCat(result.mode, ": the resident memory of rank ", total.grown_rank, " grew by ",
+                     BytesName(total.grown_bytes), " while items came; ", BytesName(*allowed),
+                     " are allowed: ", BytesName(total.stats.budget_bytes),
+                     " of staging by the budget, ", BytesName(total.stats.device_bytes),
+                     " of device buffers, and ", BytesName(kMemoryBesideStaging), " beside them"));
   }
   return errors;
 }
@@ -120,7 +166,7 @@ std::string StreamTableRow(const StreamBenchOptions& options, const Result& resu
 
 bool StreamReport::ok() const {
   for (const Result& result : results) {
-    if (result.total.wrong > 0 || result.total.items == 0) return false;
+    if (result.total.wrong > 0 || result.total.stats.items == 0) return false;
   }
   return errors.empty();
 }
@@ -131,7 +177,8 @@ std::string StreamTableFooter(const StreamBenchOptions& options, const StreamRep
   std::string text =
       absl::StrFormat("#\n# Wrong elements : %d %s\n", wrong, report.ok() ? "OK" : "FAILED");
   for (const Result& result : report.results) {
-    if (result.total.items == 0) absl::StrAppend(&text, "# ", result.mode, " delivered nothing\n");
+    if (result.total.stats.items == 0)
+      absl::StrAppend(&text, "# ", result.mode, " delivered nothing\n");
   }
   absl::StrAppend(&text, ErrorLines(report));
   if (report.errors.empty() && !report.results.empty()) {

@@ -22,6 +22,13 @@ struct StreamReport : JobReport {
   bool ok() const;
 };
 
+// By how much overlap of a generator with its consumer is faster than making and consuming one item
+// after the other on each rank, of `world`, by the times that --generate-ms and --consume-us say. 0
+// where these are none.
+double SpeedUp(const StreamBenchOptions& options, int world, const Result& result);
+// The most that the order and the threads allow.
+double SpeedUpIdeal(const StreamBenchOptions& options, int world);
+
 // What the resident memory of a rank may grow by: the budget, device buffers that are on the host,
 // and kMemoryBesideStaging. Nothing where nothing is promised: of plain loaders, and beside a GPU.
 std::optional<int64_t> AllowedGrowth(const StreamBenchOptions& options, const Result& result);

@@ -1,21 +1,132 @@
 // Modes in turns, between barriers.
 #include "stream/rounds.h"
 
-#include <cstring>
-#include <utility>
+#include <sys/resource.h>
 
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "device/copy_flat.h"
 #include "job/trace_file.h"
+#include "memory/memory_watch.h"
+#include "sluice/testing.h"
 #include "stream/baselines/baseline.h"
 #include "stream/consumer.h"
-#include "stream/generate.h"
-#include "stream/sluice_mode.h"
 #include "workload/json_input.h"
+#include "workload/local_part.h"
 
 namespace sluice::bench {
 namespace {
+
+double Seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+}
+
+Usage UsageNow() {
+  Usage usage;
+  rusage of;
+  if (getrusage(RUSAGE_SELF, &of) == 0) usage.cpu_s = Seconds(of.ru_utime) + Seconds(of.ru_stime);
+  if (getrusage(RUSAGE_THREAD, &of) == 0) usage.major_faults = of.ru_majflt;
+  return usage;
+}
+
+// Brings items that are on a device to the host, where they are checked.
+class ItemFetch {
+ public:
+  absl::StatusOr<TensorView> OnHost(Accelerator* accelerator, const TensorView& view) {
+    if (view.device == DeviceKind::kCpu) return view;
+    if (device_ == nullptr) {
+      absl::StatusOr<std::unique_ptr<Device>> opened = accelerator->OpenDevice();
+      if (!opened.ok()) return opened.status();
+      device_ = *std::move(opened);
+    }
+    memory_.resize(BytesOf(view).size());
+    absl::Status status = CopyFlat(device_.get(), static_cast<const std::byte*>(view.data),
+                                   view.device, memory_.data(), DeviceKind::kCpu, memory_.size());
+    if (!status.ok()) return status;
+    return DenseView(memory_.data(), view.shape, view.dtype);
+  }
+
+ private:
+  std::unique_ptr<Device> device_;
+  std::vector<std::byte> memory_;
+};
+
+// One consumer's way through a stream. Its clock runs from the opening on.
+class Trainer {
+ public:
+  Trainer(Accelerator* accelerator, Stream* stream, Consumer* consumer)
+      : accelerator_(accelerator), stream_(stream), consumer_(consumer) {}
+
+  absl::Status TakeAll() {
+    while (!consumer_->done()) {
+      const absl::StatusOr<Lease> lease = Take();
+      if (!lease.ok()) return lease.status();
+      if (absl::Status status = Consume(*lease); !status.ok()) return status;
+      stream_->EndUpdate();
+    }
+    return absl::OkStatus();
+  }
+
+  // The order of GenerateOrder::kOneAhead.
+  absl::Status TakeAllOneAhead() {
+    if (consumer_->done()) return absl::OkStatus();
+    absl::StatusOr<Lease> lease = Take();
+    while (lease.ok()) {
+      if (absl::Status status = Consume(*lease); !status.ok()) return status;
+      if (consumer_->done()) return absl::OkStatus();
+      absl::StatusOr<Lease> next = Take();
+      stream_->EndUpdate();
+      lease = std::move(next);
+    }
+    return lease.status();
+  }
+
+ private:
+  absl::StatusOr<Lease> Take() {
+    if (!std::exchange(is_first_, false)) consumer_->Asked();
+    const bool waited = !stream_->Ready();
+    absl::StatusOr<Lease> lease = stream_->Next();
+    if (!lease.ok()) return lease.status();
+    if (lease->end()) {
+      return absl::DataLossError(
+          absl::StrCat("the stream ended ", consumer_->left(), " items before its end"));
+    }
+    consumer_->Arrived(waited);
+    return lease;
+  }
+
+  absl::Status Consume(const Lease& lease) {
+    for (int64_t i = 0; i < lease.items() && !consumer_->done(); ++i) {
+      const absl::StatusOr<TensorView> view = fetch_.OnHost(accelerator_, lease.view(i));
+      if (!view.ok()) return view.status();
+      consumer_->Consume(lease.item(i), lease.epoch(i), *view);
+    }
+    return absl::OkStatus();
+  }
+
+  Accelerator* const accelerator_;
+  Stream* const stream_;
+  Consumer* const consumer_;
+  ItemFetch fetch_;
+  bool is_first_ = true;
+};
+
+// What comes after the last item must be the end.
+absl::Status ExpectEnd(Stream* stream, const Consumer& consumer) {
+  if (consumer.wanted() < stream->items()) return absl::OkStatus();  // stopped before
+  const absl::StatusOr<Lease> lease = stream->Next();
+  if (!lease.ok()) return lease.status();
+  if (lease->end()) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat("the stream goes on after all its ", stream->items(), " items"));
+}
 
 // For ranks that have much to do: each ends by itself when it waits too long for an item.
 constexpr absl::Duration kLongestRun = absl::Hours(24);
@@ -45,6 +156,31 @@ void NoteUsage(const Usage& begin, RankOutcome* outcome) {
   const Usage now = UsageNow();
   outcome->cpu_s = now.cpu_s - begin.cpu_s;
   outcome->major_faults = now.major_faults - begin.major_faults;
+}
+
+// Opens a stream, consumes what `consumer`, which is started, wants of it, and closes it. `watch`
+// looks at memory from when the stream is open until all ranks have met.
+// Collective where ranks exchange: `meet` is called once before a stream that was opened is closed,
+// and has to go on driving the session until all ranks have come.
+absl::Status RunSluice(Session* session, const StreamOptions& options, const InjectedDelay& delay,
+                       Consumer* consumer, absl::FunctionRef<void()> meet, MemoryWatch* watch,
+                       RankOutcome* outcome) {
+  consumer->Asked();
+  absl::StatusOr<std::unique_ptr<Stream>> stream = OpenDelayedStream(session, options, delay);
+  if (!stream.ok()) return stream.status();  // on all ranks
+  watch->Begin();
+  Trainer trainer(session->options().accelerator.get(), stream->get(), consumer);
+  absl::Status status = options.source.generate_order == GenerateOrder::kOneAhead
+                            ? trainer.TakeAllOneAhead()
+                            : trainer.TakeAll();
+  if (status.ok()) status = ExpectEnd(stream->get(), *consumer);
+  meet();
+  watch->End();
+  outcome->grown_bytes = watch->growth();
+  outcome->grown_by = std::string(MethodName(watch->method()));
+  outcome->stats = (*stream)->stats();
+  outcome->cursor = (*stream)->Cursor();
+  return status;
 }
 
 }  // namespace

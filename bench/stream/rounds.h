@@ -2,6 +2,7 @@
 #ifndef SLUICE_BENCH_STREAM_ROUNDS_H_
 #define SLUICE_BENCH_STREAM_ROUNDS_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,7 +12,6 @@
 #include "job/ranks.h"
 #include "job/trace_file.h"
 #include "memory/mapped_memory.h"
-#include "memory/usage.h"
 #include "sluice/session.h"
 #include "sluice/stream.h"
 #include "stream/consumer.h"
@@ -22,6 +22,12 @@
 #include "stream/progress_bar.h"
 
 namespace sluice::bench {
+
+// The kernel's word on what this process and the calling thread have used.
+struct Usage {
+  double cpu_s = 0;          // of all threads of the process, in the kernel too
+  int64_t major_faults = 0;  // of the calling thread: pages that it waited for storage for
+};
 
 // One rank's end. All calls are collective.
 class Rounds {

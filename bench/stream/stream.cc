@@ -132,7 +132,7 @@ class StreamCommand final : public Command {
     if (line.ok() && !line->empty()) {
       Print(absl::StrCat("# ", *line, "\n"));
       const int64_t left_out =
-          report_.results.empty() ? 0 : report_.results.front().total.trace_left_out;
+          report_.results.empty() ? 0 : report_.results.front().total.stats.trace_left_out;
       if (left_out > 0) {
         Print(absl::StrCat("# trace: ", left_out, " spans of epochs from ", TracedEpochs(options_),
                            " on were left out, see --trace-epochs\n"));

@@ -10,7 +10,6 @@
 #include "shards/make_shards.h"
 #include "stream/baselines/baseline.h"
 #include "stream/contents.h"
-#include "stream/generate.h"
 #include "stream/item_check.h"
 
 namespace sluice::bench {
@@ -69,8 +68,8 @@ class BaselinesTest : public ::testing::Test {
     outcome.status = Deliver(*mode, job, &outcome);
     consumer.AddTo(&outcome);
     EXPECT_EQ(outcome.wrong, 0);
-    EXPECT_LE(outcome.peak_slots, outcome.limit_slots);
-    EXPECT_LE(outcome.peak_bytes, outcome.limit_bytes);
+    EXPECT_LE(outcome.stats.slots_peak, outcome.stats.slots_max);
+    EXPECT_LE(outcome.stats.budget_bytes_peak, outcome.stats.budget_bytes);
     return outcome;
   }
 
@@ -94,16 +93,16 @@ TEST_F(BaselinesTest, DeliverEverythingInOrder) {
   for (const char* mode : kModes) {
     const RankOutcome outcome = Run(mode);
     EXPECT_TRUE(outcome.status.ok()) << outcome.status;
-    EXPECT_EQ(outcome.items, 2 * kItems) << mode;
-    EXPECT_EQ(outcome.bytes, 2 * kItems * kItemBytes);
-    EXPECT_EQ(outcome.requests, 2 * kItems);
-    EXPECT_EQ(outcome.bytes_read, 2 * kItems * kItemBytes);
+    EXPECT_EQ(outcome.stats.items, 2 * kItems) << mode;
+    EXPECT_EQ(outcome.stats.bytes, 2 * kItems * kItemBytes);
+    EXPECT_EQ(outcome.stats.requests, 2 * kItems);
+    EXPECT_EQ(outcome.stats.bytes_read, 2 * kItems * kItemBytes);
   }
 }
 
 TEST_F(BaselinesTest, TransformOnTheWay) {
   options_.transform_flags.types = "u8:bf16:0.37:-1";
-  for (const char* mode : kModes) EXPECT_EQ(Run(mode).items, kItems) << mode;
+  for (const char* mode : kModes) EXPECT_EQ(Run(mode).stats.items, kItems) << mode;
   options_.transform_flags.types = "u8:f32";
   options_.transform_flags.item_shape = absl::StrCat("2,", kItemBytes / 4, ",2");
   options_.transform_flags.channel_scale = "0.5,2";
@@ -113,7 +112,7 @@ TEST_F(BaselinesTest, TransformOnTheWay) {
   for (const char* mode : kModes) {
     const RankOutcome outcome = Run(mode);
     EXPECT_TRUE(outcome.status.ok()) << outcome.status;
-    EXPECT_EQ(outcome.items, kItems) << mode;
+    EXPECT_EQ(outcome.stats.items, kItems) << mode;
   }
 }
 
@@ -122,9 +121,9 @@ TEST_F(BaselinesTest, TryAgainWhatIsTransient) {
   for (const char* mode : kModes) {
     const RankOutcome outcome = Run(mode);
     EXPECT_TRUE(outcome.status.ok()) << outcome.status;
-    EXPECT_EQ(outcome.items, kItems) << mode;
-    EXPECT_GT(outcome.retries, 0);
-    EXPECT_EQ(outcome.requests, kItems + outcome.retries);
+    EXPECT_EQ(outcome.stats.items, kItems) << mode;
+    EXPECT_GT(outcome.stats.retries, 0);
+    EXPECT_EQ(outcome.stats.requests, kItems + outcome.stats.retries);
   }
 }
 
@@ -133,7 +132,7 @@ TEST_F(BaselinesTest, EndWithTheFirstFailureForGood) {
   for (const char* mode : kModes) {
     const RankOutcome outcome = Run(mode);
     EXPECT_TRUE(absl::IsFailedPrecondition(outcome.status)) << mode << outcome.status;
-    EXPECT_LT(outcome.items, kItems);
+    EXPECT_LT(outcome.stats.items, kItems);
   }
   options_.fault = "transient:1x99";
   options_.stream.reads.retry.attempts_max = 2;
@@ -157,7 +156,7 @@ TEST_F(BaselinesTest, GiveUpRequestsThatHang) {
 TEST_F(BaselinesTest, StopWhenNoMoreIsWanted) {
   options_.stop_items = 6;
   for (const char* mode : kModes) {
-    EXPECT_EQ(Run(mode).items, 6) << mode;
+    EXPECT_EQ(Run(mode).stats.items, 6) << mode;
   }
 }
 
@@ -166,8 +165,8 @@ TEST_F(BaselinesTest, CutItemsIntoPiecesAsSluiceDoes) {
   options_.stream.reads.slots = 2;
   const RankOutcome outcome = Run("serial");
   EXPECT_TRUE(outcome.status.ok()) << outcome.status;
-  EXPECT_EQ(outcome.requests, 3 * kItems);
-  EXPECT_EQ(outcome.peak_slots, 2);
+  EXPECT_EQ(outcome.stats.requests, 3 * kItems);
+  EXPECT_EQ(outcome.stats.slots_peak, 2);
 }
 
 // Pieces of an item may lie in several slabs.
@@ -177,9 +176,9 @@ TEST_F(BaselinesTest, WavesFillOneSlabAtATime) {
   for (const char* mode : {"waves:1", "waves:2", "waves:4", "waves:9"}) {
     const RankOutcome outcome = Run(mode);
     EXPECT_TRUE(outcome.status.ok()) << outcome.status;
-    EXPECT_EQ(outcome.items, kItems) << mode;
-    EXPECT_EQ(outcome.requests, 3 * kItems) << mode;
-    EXPECT_EQ(outcome.limit_slots, 9);
+    EXPECT_EQ(outcome.stats.items, kItems) << mode;
+    EXPECT_EQ(outcome.stats.requests, 3 * kItems) << mode;
+    EXPECT_EQ(outcome.stats.slots_max, 9);
   }
   const RankOutcome outcome = Run("waves:10");
   EXPECT_TRUE(absl::IsInvalidArgument(outcome.status)) << outcome.status;
@@ -190,14 +189,14 @@ TEST_F(BaselinesTest, TakeWhatAGeneratorMakes) {
   options_.source = "generator";
   options_.items = 30;
   options_.stream.source.item_bytes = 777;
-  for (const char* mode : kModes) EXPECT_EQ(Run(mode).items, 30) << mode;
+  for (const char* mode : kModes) EXPECT_EQ(Run(mode).stats.items, 30) << mode;
   options_.stream.order.epochs = 2;
   options_.stream.order.shuffle = true;
   const RankOutcome loop = Run("loop");
   EXPECT_TRUE(loop.status.ok()) << loop.status;
-  EXPECT_EQ(loop.items, 60);
-  EXPECT_EQ(loop.requests, 60);
-  EXPECT_EQ(loop.bytes_read, 60 * 777);
+  EXPECT_EQ(loop.stats.items, 60);
+  EXPECT_EQ(loop.stats.requests, 60);
+  EXPECT_EQ(loop.stats.bytes_read, 60 * 777);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include "device/normalization.h"
 #include "gtest/gtest.h"
-#include "stream/delivery_check.h"
+#include "stream/consumer.h"
 
 namespace sluice::bench {
 namespace {

@@ -1,14 +1,17 @@
 // Flags that are texts.
 #include <string>
 
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "session/stream/describe_stream.h"
 #include "stream/options.h"
+#include "stream/outcome.h"
 
 namespace sluice::bench {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(ModeTest, NamesAreReadBack) {
@@ -123,6 +126,76 @@ TEST(StreamBenchOptionsTest, EachFieldHasAFlag) {
           // Of consumers that have streams of a GPU.
           "buffers.device", "buffers.await_in_stream", "buffers.transform", "trace_epochs"));
   EXPECT_LE(KnobsOf(StreamConfig(options)).size(), 63U);
+}
+
+RankOutcome Outcome(double seconds, int64_t items) {
+  RankOutcome outcome;
+  outcome.stats.items = items;
+  outcome.stats.bytes = 100 * items;
+  outcome.seconds = seconds;
+  outcome.stats.first_item = absl::Seconds(1);
+  outcome.half_s = seconds / 2;
+  outcome.later_wait_s = 0.5;
+  outcome.stats.slots_peak = items;
+  outcome.stats.reading = absl::Milliseconds(250);
+  return outcome;
+}
+
+TEST(OutcomeTest, TravelsAsText) {
+  RankOutcome sent = Outcome(2.5, 7);
+  sent.status = absl::NotFoundError("no \"object\"");
+  sent.cursor = "here";
+  sent.wrong = 3;
+  sent.stats.staleness_max = 2;
+  sent.item_hash = 0xFEDCBA9876543210u;  // more than a signed number holds
+  const RankOutcome got = DecodeOutcome(Encode(sent));
+  EXPECT_EQ(got.status, sent.status);
+  EXPECT_EQ(got.cursor, "here");
+  EXPECT_EQ(got.stats.items, 7);
+  EXPECT_EQ(got.wrong, 3);
+  EXPECT_EQ(got.stats.staleness_max, 2);
+  EXPECT_EQ(got.item_hash, sent.item_hash);
+  EXPECT_EQ(got.seconds, 2.5);
+  EXPECT_EQ(got.half_s, 1.25);
+  EXPECT_EQ(got.stats.slots_peak, 7);
+  EXPECT_EQ(got.stats.reading, absl::Milliseconds(250));
+}
+
+TEST(OutcomeTest, RanksAddUpByTheSlowestOnesTime) {
+  const Result sum = SumOf("sluice", {Outcome(2, 10), Outcome(4, 30)});
+  EXPECT_EQ(sum.total.stats.items, 40);
+  EXPECT_EQ(sum.total.seconds, 4);
+  EXPECT_EQ(sum.total.stats.first_item, absl::Seconds(1));
+  EXPECT_EQ(sum.total.half_s, 2);
+  EXPECT_EQ(sum.total.stats.slots_peak, 30);
+  EXPECT_EQ(sum.total.stats.reading, absl::Milliseconds(500));
+  EXPECT_EQ(sum.stall_share, 0.25);  // 2 x 0.5 s of 1 s and 3 s
+}
+
+TEST(OutcomeTest, TheHashOfItemsIsOfAllRanksInTheirOrder) {
+  RankOutcome one;
+  RankOutcome other;
+  one.item_hash = 1;
+  other.item_hash = 2;
+  const uint64_t hash = SumOf("sluice", {one, other}).total.item_hash;
+  EXPECT_EQ(SumOf("loop", {one, other}).total.item_hash, hash);
+  EXPECT_NE(SumOf("loop", {other, one}).total.item_hash, hash);
+  EXPECT_NE(SumOf("loop", {one, one}).total.item_hash, hash);
+}
+
+TEST(OutcomeTest, TheMedianRoundCountsAndEveryWrongElement) {
+  std::vector<Result> rounds;
+  for (const double seconds : {5, 2, 9, 3}) {
+    rounds.push_back(SumOf("serial", {Outcome(seconds, static_cast<int64_t>(seconds))}));
+    rounds.back().total.wrong = 1;
+  }
+  const Result median = MedianOf(rounds);
+  EXPECT_EQ(median.mode, "serial");
+  EXPECT_EQ(median.total.seconds, 3);
+  EXPECT_EQ(median.total.stats.items, 3);
+  EXPECT_EQ(median.total.wrong, 4);
+  EXPECT_EQ(median.total.stats.slots_peak, 9);
+  EXPECT_THAT(median.all_seconds, ElementsAre(5, 2, 9, 3));
 }
 
 }  // namespace

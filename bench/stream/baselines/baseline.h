@@ -6,16 +6,54 @@
 #ifndef SLUICE_BENCH_STREAM_BASELINES_BASELINE_H_
 #define SLUICE_BENCH_STREAM_BASELINES_BASELINE_H_
 
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
 #include "plan/shard/stream_plan.h"
+#include "session/stream/stream_items.h"
 #include "session/stream/stream_source.h"
 #include "sluice/stream.h"
+#include "sluice/tensor.h"
 #include "sluice/testing.h"
+#include "storage/source.h"
 #include "stream/consumer.h"
 #include "stream/outcome.h"
 
 namespace sluice::bench {
+
+// Reads that are begun together and waited for, with retries: the least that any loader does.
+//
+// Thread: one.
+class PlainReader {
+ public:
+  // `source` must outlive this object.
+  PlainReader(Source* source, const RetryOptions& retry) : source_(source), retry_(retry) {}
+
+  // Carries out all of `ops`, whose cookies and attempts it sets, and blocks until none is under
+  // way. `data`: where the bytes of each are then. An op of 0 bytes is nothing to read. What is
+  // transient or late is tried again with the others of its kind.
+  absl::Status Read(absl::Span<ReadOp> ops, std::vector<const std::byte*>* data);
+
+  int64_t retries() const { return retries_; }
+  int64_t reading_ns() const { return reading_ns_; }  // sum over reads
+
+ private:
+  absl::Status ReadOnce(absl::Span<ReadOp> ops, const std::vector<size_t>& which,
+                        std::vector<const std::byte*>* data, std::vector<size_t>* again,
+                        absl::Status* cause);
+  // Sleeps until the source may have something, or `until_ns`.
+  void Wait(int64_t until_ns) const;
+
+  Source* const source_;
+  const RetryOptions retry_;
+  int64_t retries_ = 0;
+  int64_t reading_ns_ = 0;
+};
 
 struct BaselineJob {
   const StreamOptions* stream = nullptr;  // this rank's
@@ -49,6 +87,19 @@ absl::StatusOr<OpenedSource> OpenBaselineSource(const StreamOptions& stream,
 absl::StatusOr<OpenedSource> OpenBaselineSource(const StreamOptions& stream,
                                                 const InjectedDelay& delay, const Catalog& catalog,
                                                 int in_flight_max);
+
+// Copies `bytes` of an item, from `offset` on, to their place in `cell`; transforms them on the
+// way. The library has checked the transform.
+void CopyToCell(const absl::optional<ItemTransform>& transform, const StreamItems& items,
+                int64_t item, const std::byte* src, int64_t offset, int64_t bytes, std::byte* cell);
+
+// The whole item, once it is there.
+TensorView ViewOfCell(const absl::optional<ItemTransform>& transform, const StreamItems& items,
+                      int64_t item, std::byte* cell);
+
+// Adds what a source and its reader have done.
+void AddReads(const SourceCounters& counters, const PlainReader& reader, int64_t copying_ns,
+              StreamStats* stats);
 
 }  // namespace sluice::bench
 
