@@ -1,15 +1,18 @@
-// The safetensors files of a checkpoint in a directory, read without the library.
+// The safetensors files of a checkpoint in a directory, read and loaded without the library.
 #ifndef SLUICE_BENCH_CHECKPOINT_PLAIN_FILES_H_
 #define SLUICE_BENCH_CHECKPOINT_PLAIN_FILES_H_
 
 #include <cstdint>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
+#include "checkpoint/rank_tensors.h"
 
 namespace sluice::bench {
 
@@ -37,6 +40,36 @@ struct PlainTensor {
 
 // Of a whole file. DataLoss, or InvalidArgument, says what is wrong with the header.
 absl::StatusOr<std::vector<PlainTensor>> ParsePlainHeader(absl::string_view file);
+
+// Takes no rights but to read the files. Nobody may have them mapped. FailedPrecondition if more
+// than a hundredth of a file stays; the system tells that of files only that this process may write
+// to. What a storage server, a disk or a hypervisor caches stays.
+absl::Status DropFromPageCache(const std::vector<std::string>& paths);
+
+// A plain load, to compare with: each rank maps every file, reads its header, and copies its own
+// parts of the tensors. Nothing of the library runs in it.
+class MappedLoad {
+ public:
+  // Of the checkpoint in `directory` into `tensors`, which must outlive this object. Reads headers.
+  // Unimplemented if the files' dtypes are not those in memory. NotFound for tensors that the files
+  // lack; InvalidArgument for other shapes.
+  static absl::StatusOr<MappedLoad> Create(const std::string& directory,
+                                           const RankTensors* tensors);
+
+  absl::Status Run() const;
+
+ private:
+  explicit MappedLoad(const RankTensors* tensors) : tensors_(tensors) {}
+  // Calls `visit(place of the tensor in tensors_, its entry, the file's bytes)`.
+  template <typename Visit>
+  absl::Status ForEachTensor(const PlainFile& plain, Visit visit) const;
+  absl::Status Check(size_t place, const PlainTensor& entry) const;
+  void Copy(size_t place, const PlainTensor& entry, const char* file) const;
+
+  const RankTensors* tensors_;
+  std::vector<PlainFile> files_;
+  std::unordered_map<std::string, size_t> places_;  // of tensors, by name
+};
 
 }  // namespace sluice::bench
 

@@ -1,6 +1,7 @@
 // The table, and the results file.
 #include "checkpoint/report.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -89,6 +90,35 @@ std::vector<BaselineResult> BaselinesOf(const R& r) {
 }
 
 }  // namespace
+
+void AddIteration(absl::Span<const CheckpointRecord> records, bool timed,
+                  CheckpointResult* result) {
+  CheckpointStats sum;
+  for (const CheckpointRecord& record : records) {
+    const CheckpointStats& s = record.stats;
+    for (const auto field :
+         {&CheckpointStats::pieces, &CheckpointStats::file_pieces, &CheckpointStats::file_bytes,
+          &CheckpointStats::bytes_read, &CheckpointStats::header_bytes, &CheckpointStats::bytes,
+          &CheckpointStats::sent_bytes, &CheckpointStats::retries}) {
+      sum.*field += s.*field;
+    }
+    for (const auto field :
+         {&CheckpointStats::tensors, &CheckpointStats::tensors_ignored, &CheckpointStats::files,
+          &CheckpointStats::slots_max, &CheckpointStats::slots_peak, &CheckpointStats::budget_bytes,
+          &CheckpointStats::budget_bytes_peak, &CheckpointStats::piece_bytes}) {
+      sum.*field = std::max(sum.*field, s.*field);
+    }
+    for (const auto field :
+         {&CheckpointStats::seconds, &CheckpointStats::planning, &CheckpointStats::reading,
+          &CheckpointStats::exchanging, &CheckpointStats::copying, &CheckpointStats::writing,
+          &CheckpointStats::syncing}) {
+      sum.*field = std::max(sum.*field, s.*field);
+    }
+    result->wrong += record.wrong;
+  }
+  if (timed) result->seconds.push_back(absl::ToDoubleSeconds(sum.seconds));
+  result->stats = sum;
+}
 
 std::string TableHeader(const CheckpointBenchOptions& options, const CheckpointReport& report) {
   const bool with_ratio = !options.baselines.empty();

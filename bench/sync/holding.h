@@ -17,12 +17,32 @@
 #include "memory/mapped_memory.h"
 #include "sluice/connect.h"
 #include "sluice/tensor.h"
-#include "sync/shelf.h"
 #include "sync/weights.h"
 #include "workload/fill.h"
 #include "workload/local_part.h"
 
 namespace sluice::bench {
+
+// Pages that the kernel gives for the first time cost more than filling them: where a hypervisor
+// has yet to find them, a GiB took five seconds. So what has been used is used again.
+// Thread: one.
+class Shelf {
+ public:
+  // At least `bytes`, of any content; what is here already, if a piece is no larger than twice
+  // that. Null: there is not so much memory.
+  MappedMemory Take(size_t bytes);
+  // Keeps up to kMost pieces, the last ones that came.
+  void Put(MappedMemory memory);
+  // Puts `pieces` of `bytes` there that have been written to. Less where memory ends.
+  void Stock(int pieces, size_t bytes);
+
+  size_t pieces() const { return memory_.size(); }
+
+ private:
+  static constexpr size_t kMost = 3;
+
+  std::vector<MappedMemory> memory_;  // the oldest first
+};
 
 // Where a server's part is of: so many servers, of which it is this one, in the order of ranks.
 struct Place {

@@ -56,7 +56,7 @@ int RunSync(SyncOptions* options, const absl::Status& flags) {
   // Before hours of work that nobody could write down.
   status = SaveSync(*options, report);
   if (!status.ok()) return FailSync(status, kBadUsageExit, *options, &report);
-  status = SyncMember(options, &*weights, &report).Run(*world);
+  status = RunMember(*options, *weights, *world, &report);
   if (!status.ok()) return FailSync(status, ExitCodeOf(status), *options, &report);
   report.finished = true;
   if (report.rank == 0) std::fputs(SyncFooter(report).c_str(), stdout);
