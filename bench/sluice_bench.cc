@@ -16,7 +16,7 @@
 #include "job/job.h"
 #include "job/launch.h"
 #include "reshard/options.h"
-#include "shards/options.h"
+#include "shards/make_shards.h"
 #include "stream/options.h"
 #include "sync/options.h"
 #include "workload/presets.h"

@@ -8,8 +8,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "main/own_folder.h"
-#include "simulate/deadlock.h"
-#include "simulate/interrupt.h"
+#include "simulate/commands.h"
+#include "simulate/run_job.h"
 
 namespace sluice::bench {
 namespace {

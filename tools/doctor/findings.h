@@ -3,6 +3,7 @@
 #define SLUICE_TOOLS_DOCTOR_FINDINGS_H_
 
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,12 @@ Findings ForRanks(const JobFacts& job, const std::function<Finding(const RankFac
 
 // The ranks of each node, in the order of nodes.
 std::vector<std::vector<int>> RanksOfNodes(const JobFacts& job);
+
+// A line for each, wrapped, with what to do below it; the count of problems at the end.
+std::string FindingsText(absl::Span<const Finding> findings);
+
+// The "results" of a results file.
+nlohmann::ordered_json FindingsJson(absl::Span<const Finding> findings);
 
 }  // namespace sluice::bench
 

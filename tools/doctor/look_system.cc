@@ -21,10 +21,14 @@
 #include "absl/strings/str_split.h"
 #include "device/cache_share.h"
 #include "device/numa.h"
+#include "sluice/world.h"
 #include "storage/file/file_io.h"
 #include "transport/direct/direct_limit.h"
 #include "transport/direct/process_memory.h"
 #include "transport/direct/shared_segment.h"
+#include "transport/environment_variable.h"
+#include "transport/ucx/ucx_networks.h"
+#include "world/store/socket_owner.h"
 
 namespace sluice::bench {
 namespace {
@@ -157,6 +161,29 @@ WireFacts LookAtOwnWires() {
   constexpr size_t kSomeBytes = 4096;
   facts.memfd_error = std::string(SharedSegment::Create(kSomeBytes).status().message());
   facts.rdma_devices = CountEntries("/sys/class/infiniband", "");
+  return facts;
+}
+
+PortFacts LookAtPorts() {
+  PortFacts facts;
+  for (const SocketAddress& at : OwnListeners()) {
+    if (at.IsLoopback()) {
+      facts.loopback.push_back(at.port());
+    } else {
+      facts.others.push_back(at.Text());
+    }
+  }
+  std::sort(facts.loopback.begin(), facts.loopback.end());
+  std::sort(facts.others.begin(), facts.others.end());
+  const absl::StatusOr<WorldOptions> world = WorldOptionsFromEnvironment();
+  if (!world.ok()) return facts;
+  facts.has_token = !world->token.empty() || !world->token_file.empty();
+  const auto networks =
+      ChooseUcxNetworks(EnvironmentVariable("UCX_TLS"), EnvironmentVariable("UCX_NET_DEVICES"),
+                        world->wires == "ucx" ? UcxTcp::kIfNamed : UcxTcp::kNever);
+  // Without devices that the user names it is loopback's alone.
+  const std::string devices = EnvironmentVariable("UCX_NET_DEVICES");
+  facts.asks_ucx_tcp = networks.ok() && networks->tcp && !devices.empty() && devices != "lo";
   return facts;
 }
 

@@ -4,7 +4,13 @@
 
 #include <string>
 
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "doctor/facts.h"
+#include "doctor/options.h"
+#include "job/job.h"
+#include "job/ranks.h"
 
 namespace sluice::bench {
 
@@ -21,6 +27,18 @@ WireFacts LookAtOwnWires();
 
 // Entries of a directory that begin with `prefix`; 0 if there is none.
 int CountEntries(const std::string& directory, const std::string& prefix);
+
+// ---- Opens wires between ranks for trial, as sessions do. All collective. What is found is no
+// error; errors are ranks that do not come.
+
+// Connects the ranks of each node for direct copies. `limit` is that of the job.
+absl::Status TryDirect(Ranks* ranks, absl::Span<const int> node_of_rank, absl::Duration timeout,
+                       WireFacts* facts, DirectLimit* limit);
+
+// This rank's GPU, and sessions over them if all ranks have one.
+absl::Status TryGpus(Job* job, Ranks* ranks, absl::Span<const int> node_of_rank,
+                     const DoctorOptions& options, GpuFacts* facts, GpuTrial* cuda_ipc,
+                     GpuTrial* nccl);
 
 }  // namespace sluice::bench
 

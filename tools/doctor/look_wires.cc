@@ -1,6 +1,4 @@
 // Direct copies by the node's own handshake; GPUs' transports by a session that moves nothing.
-#include "doctor/look_wires.h"
-
 #include <algorithm>
 #include <string>
 #include <utility>

@@ -11,6 +11,10 @@
 #include "storage/element_type.h"
 #include "storage/format/catalog_formats.h"
 
+namespace CLI {
+class App;
+}
+
 namespace sluice::bench {
 
 inline constexpr int64_t kMostShardItems = int64_t{1} << 40;
@@ -30,6 +34,25 @@ struct ShardsPlan {
 
   int64_t objects() const { return (items - 1) / items_per_object + 1; }
 };
+
+// The flags as they were typed.
+struct ShardsOptions {
+  absl::Status flags;  // why they could not be parsed
+  std::string format;
+  std::string directory;
+  int64_t items = 0;
+  std::string item_bytes;
+  int64_t items_per_object = 0;  // 0: as many as make about 64 MiB
+  uint64_t seed = 0;
+  std::string dtype = "u8";
+  bool force = false;
+  std::string json_file;
+};
+
+void AddShardsFlags(CLI::App* app, ShardsOptions* options);
+
+// What the flags ask for. InvalidArgument names the flag and what is wrong.
+absl::StatusOr<ShardsPlan> ParseShards(const ShardsOptions& options);
 
 struct ShardsMade {
   int64_t objects = 0;

@@ -12,7 +12,6 @@
 #include "job/exit_codes.h"
 #include "report/report.h"
 #include "shards/make_shards.h"
-#include "shards/options.h"
 #include "storage/format/shard_index.h"
 #include "workload/numbers.h"
 #include "workload/write_file.h"

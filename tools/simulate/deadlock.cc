@@ -1,5 +1,5 @@
 // From the flags to a campaign of random jobs, and from its result to a table and JSON.
-#include "simulate/deadlock.h"
+#include "simulate/commands.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -24,7 +24,7 @@
 #include "job/help.h"
 #include "report/progress_line.h"
 #include "report/report.h"
-#include "simulate/interrupt.h"
+#include "simulate/run_job.h"
 #include "workload/write_file.h"
 
 namespace sluice::bench {

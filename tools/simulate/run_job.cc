@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -16,6 +17,13 @@
 
 namespace sluice::bench {
 namespace {
+
+volatile std::sig_atomic_t noted = 0;
+
+void Note(int signal) {
+  noted = 1;
+  std::signal(signal, SIG_DFL);
+}
 
 using Clock = std::chrono::steady_clock;
 double SecondsSince(Clock::time_point begin) {
@@ -140,6 +148,15 @@ absl::Status RunBudget(const std::string& name, const PlannedJob& planned, int64
 }
 
 }  // namespace
+
+Interrupt::Interrupt() {
+  noted = 0;
+  before_ = std::signal(SIGINT, Note);
+}
+
+Interrupt::~Interrupt() { std::signal(SIGINT, before_); }
+
+bool Interrupt::came() const { return noted != 0; }
 
 absl::Status RunJob(const sim::Job& job, const SimOptions& options, const Interrupt& interrupt,
                     SimReport* report) {

@@ -5,11 +5,26 @@
 
 #include "absl/status/status.h"
 #include "sim/job_plans.h"
-#include "simulate/interrupt.h"
 #include "simulate/options.h"
 #include "simulate/result.h"
 
 namespace sluice::bench {
+
+// CTRL-C as a question: a long simulation asks now and then, and ends with what it knows. From its
+// making to its end the first SIGINT is only noted; a second one ends the process. One at
+// a time.
+class Interrupt {
+ public:
+  Interrupt();
+  ~Interrupt();
+  Interrupt(const Interrupt&) = delete;
+  Interrupt& operator=(const Interrupt&) = delete;
+
+  bool came() const;
+
+ private:
+  void (*before_)(int);
+};
 
 // Prints a row for each budget on stdout, what it cost on stderr, and appends to the report's
 // results. Returns early, and OK, once `interrupt` has come. ResourceExhausted, with the breakdown,
