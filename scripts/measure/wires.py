@@ -1,8 +1,8 @@
 """Sluice's own wires between two nodes, TCP and UCX, against Open MPI over TCP.
 
-The nodes are network namespaces of this machine, joined by a link: scripts/measure/wires.sh makes
-them. Both ranks have the machine's cores for themselves only where nothing else runs. Takes root,
-and a program that is built with MPI. A case is the size of the one bucket that a transfer is.
+The nodes are network namespaces of this machine, joined by a link. Both ranks have the machine's
+cores for themselves only where nothing else runs. Takes root, and a program that is built with MPI.
+A case is the size of the one bucket that a transfer is.
 
 example, two minutes: compare.py wires --rounds 5 --json /tmp/wires.json
 """
@@ -10,8 +10,16 @@ import itertools
 import os
 import re
 import subprocess
+import sys
+import tempfile
+import time
 
-from rounds import CANNOT_RUN_HERE, MPIRUN, ROOT, CannotRun, Failure, call, positive, results_of
+from rounds import MPIRUN, ROOT, CannotRun, call, positive, results_of
+
+sys.path.append(str(ROOT / "scripts/nodes"))
+import two_hosts  # noqa: E402  after the folder is known
+
+NODES = ("node-a", "node-b")
 
 
 def options(parser):
@@ -35,14 +43,24 @@ def build(args):
         raise ValueError(f"--wires takes tcp and ucx, not '{args.wires}'")
     if "\nbuilt in: MPI" not in call([args.bin / "sluice-bench", "--version"]):
         raise CannotRun("sluice-bench is built without MPI")
-    made = args.stack.enter_context(subprocess.Popen(
-        [ROOT / "scripts/measure/wires.sh", args.rate], stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE, text=True))
-    said = made.stdout.readline().split()
-    if len(said) != 3:
-        raise (CannotRun if made.wait() == CANNOT_RUN_HERE else Failure)("there are no two nodes")
-    *nodes, args.work = said
-    args.nodes = [["nsenter", "-t", node, "-n", "-m", "--wd=" + str(ROOT)] for node in nodes]
+    if args.rate != "none":
+        two_hosts.check_rate(args.rate)
+    call([ROOT / "scripts/packages.sh", "iproute2", "util-linux"])
+    args.work = args.stack.enter_context(tempfile.TemporaryDirectory(prefix="wires-"))
+    try:
+        # Both are one host by name, so that one clock times both ranks.
+        nodes = two_hosts.TwoHosts(None if args.rate == "none" else args.rate, NODES, apart=(),
+                                   names_file=f"{args.work}/hosts")
+    except two_hosts.NotAllowed as error:
+        raise CannotRun(str(error)) from error
+    args.stack.callback(nodes.end)
+    args.agent = nodes.write_agent(args.work)
+    os.mkdir(f"{args.work}/tmp")
+    args.nodes = [nodes.on(node, []) for node in range(2)]
+    # UCX does not see a link before the system says that it is up, which takes up to a second.
+    for node in args.nodes:
+        while call([*node, "cat", f"/sys/class/net/{two_hosts.DEVICE}/operstate"]) != "up\n":
+            time.sleep(0.02)
     args.ports = itertools.count(29601)
     args.command = [
         args.bin / "sluice-bench", "reshard", "--shape", 16384, "-b", args.least, "-e", args.most,
@@ -64,7 +82,7 @@ def over_mpi(args):
     """Direct copies are off."""
     return results_of(
         [*args.nodes[0], MPIRUN[0], "-np", 2, "-H", "node-a:1,node-b:1", "--bind-to", "none",
-         "--mca", "plm_rsh_agent", f"{args.work}/agent", "--mca", "orte_tmpdir_base",
+         "--mca", "plm_rsh_agent", args.agent, "--mca", "orte_tmpdir_base",
          f"{args.work}/tmp", "--mca", "oob_tcp_if_include", "veth0", "--mca", "btl_tcp_if_include",
          "veth0", "--mca", "pml", "ob1", "--mca", "btl", "self,tcp", *args.command, "--fabric",
          "mpi"])

@@ -1,6 +1,6 @@
-"""Two hosts that are namespaces of this machine, with a link between them: for two_jobs.py and for
-tests. A host has a network, processes, a name and shared memory of its own. Files on disk are
-common to all.
+"""Two hosts that are namespaces of this machine, with a link between them: for two_jobs.py,
+two_nodes.py and wires.py. A host has a network of its own, and by default processes, a name and
+shared memory. Files on disk are common to all.
 """
 import contextlib
 import functools
@@ -18,9 +18,7 @@ NAMES = ("host-a", "host-b")
 ADDRESSES = ("10.78.0.1", "10.78.0.2")
 DEVICE = "veth0"
 NOBODY = "02:00:00:00:00:99"  # an Ethernet address that no device has
-# What a host runs first. It sleeps, and all other processes of the host end with it.
-FIRST = ("hostname {name} && mount -t tmpfs -o size=50% tmpfs /dev/shm && ip link set lo up && "
-         "echo up && exec sleep infinity")
+APART = {"uts": "-u", "ipc": "-i", "pid": "-p"}  # more namespaces, and the flags of nsenter
 
 
 class NotAllowed(Exception):
@@ -55,9 +53,15 @@ def die_with_this():
 
 class TwoHosts:
     """Made by its constructor, which raises NotAllowed. `end` ends the hosts, and all that runs on
-    them. So does the end of this process."""
+    those with processes of their own. So does the end of this process.
 
-    def __init__(self, rate=None):
+    `apart`: of APART. `names_file`: in place of /etc/hosts; then /sys is the host's, too, where UCX
+    finds its devices."""
+
+    def __init__(self, rate=None, names=NAMES, addresses=ADDRESSES, apart=tuple(APART),
+                 names_file=None):
+        self.names, self.addresses, self.apart = names, addresses, apart
+        self.names_file = names_file
         self.hosts = []  # processes of `unshare`
         self.firsts = []  # process ids of the first process of each
         if os.getuid() != 0:
@@ -66,7 +70,11 @@ class TwoHosts:
             if shutil.which(program) is None:
                 raise NotAllowed(f"there is no program '{program}' here")
         try:
-            for name in NAMES:
+            if names_file is not None:
+                pathlib.Path(names_file).write_text("".join(
+                    f"{address} {name}\n" for address, name in
+                    [("127.0.0.1", "localhost"), *zip(addresses, names)]))
+            for name in names:
                 self._start(name)
             self._link(rate)
         except BaseException:
@@ -74,8 +82,17 @@ class TwoHosts:
             raise
 
     def _start(self, name):
-        command = ["unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork",
-                   "--kill-child", "--mount-proc", "sh", "-c", FIRST.format(name=name)]
+        # The first process of a host sleeps.
+        first = ["ip link set lo up", "echo up", "exec sleep infinity"]
+        if self.names_file is not None:
+            first[:0] = [f"mount --bind '{self.names_file}' /etc/hosts", "mount -t sysfs node /sys"]
+        if "ipc" in self.apart:
+            first.insert(0, "mount -t tmpfs -o size=50% tmpfs /dev/shm")
+        if "uts" in self.apart:
+            first.insert(0, f"hostname {name}")
+        command = ["unshare", "--net", "--mount", *(f"--{kind}" for kind in self.apart), "--fork",
+                   "--kill-child", *["--mount-proc"] * ("pid" in self.apart), "sh", "-c",
+                   " && ".join(first)]
         with uninterrupted():
             host = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                     stderr=subprocess.PIPE, text=True, preexec_fn=die_with_this())
@@ -89,7 +106,7 @@ class TwoHosts:
     def _link(self, rate):
         self._run(["ip", "link", "add", DEVICE, "netns", self.firsts[0], "type", "veth", "peer",
                    "name", DEVICE, "netns", self.firsts[1]])
-        for host, address in enumerate(ADDRESSES):
+        for host, address in enumerate(self.addresses):
             if rate is not None:
                 # A burst takes two of the segments that the kernel hands over as one.
                 self._run(self.on(host, ["tc", "qdisc", "add", "dev", DEVICE, "root", "handle",
@@ -110,19 +127,34 @@ class TwoHosts:
 
     def on(self, host, command):
         """The command that runs `command` on host 0 or 1, in the folder of the caller."""
-        return ["nsenter", "-t", self.firsts[host], "-n", "-u", "-i", "-m", "-p",
-                f"--wd={os.getcwd()}", *command]
+        return ["nsenter", *self.entry(host), f"--wd={os.getcwd()}", *command]
+
+    def entry(self, host):
+        """The arguments of nsenter."""
+        return ["-t", self.firsts[host], "-n", "-m", *(APART[kind] for kind in self.apart)]
+
+    def write_agent(self, folder):
+        """What mpirun starts its daemon on a host with, in place of ssh: AGENT HOST COMMAND... Of
+        hosts that see each other's processes."""
+        cases = "".join(f'  {name}) set -- {" ".join(self.entry(host))} sh -c "$*" ;;\n'
+                        for host, name in enumerate(self.names))
+        agent = pathlib.Path(folder, "agent")
+        agent.write_text(f'#!/bin/sh\nhost=$1\nshift\ncase $host in\n{cases}esac\n'
+                         'exec nsenter "$@"\n')
+        agent.chmod(0o755)
+        return str(agent)
+
+    def _neighbours(self, *change):
+        for host, other in enumerate(reversed(self.addresses)):
+            self._run(self.on(host, ["ip", "neigh", change[0], other, *change[1:], "dev", DEVICE]))
 
     def cut(self):
         """From now on no packet arrives, in both directions, and nobody is told: frames go to an
         Ethernet address that no device has."""
-        for host in range(2):
-            self._run(self.on(host, ["ip", "neigh", "replace", ADDRESSES[1 - host], "lladdr",
-                                     NOBODY, "dev", DEVICE, "nud", "permanent"]))
+        self._neighbours("replace", "lladdr", NOBODY, "nud", "permanent")
 
     def heal(self):
-        for host in range(2):
-            self._run(self.on(host, ["ip", "neigh", "del", ADDRESSES[1 - host], "dev", DEVICE]))
+        self._neighbours("del")
 
     def end(self):
         for host in self.hosts:
