@@ -6,11 +6,10 @@ import random
 import re
 import selectors
 import signal
-import socket
 import subprocess
 import time
 
-from rounds import Failure
+from rounds import Failure, free_port
 
 LIMIT_S = 120
 VERSION = re.compile(r" *(\d+) +(\d+) ")
@@ -20,9 +19,7 @@ class Sync:
     """The processes of one sync, and what they say."""
 
     def __init__(self, job, servers, tensors, *more):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            world = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+        world = f"tcp://127.0.0.1:{free_port()}"
         self._command = [job.bin / "sluice-bench", "sync", "--world", world, "--tensors", tensors,
                          "--versions", 100000, *more]
         self._folder = job.folder

@@ -1,10 +1,11 @@
 """nginx on this machine, from a folder of its own."""
 import pathlib
-import socket
 import subprocess
 import tempfile
 import time
 import urllib.request
+
+from rounds import free_port
 
 CONFIG = """
 daemon off;
@@ -41,7 +42,7 @@ class Nginx:
     def __enter__(self):
         self._folder = tempfile.TemporaryDirectory(prefix="figures-nginx-")
         folder = pathlib.Path(self._folder.name)
-        port = _free_port()
+        port = free_port()
         self.url = f"http://127.0.0.1:{port}/"
         text = CONFIG
         for mark, value in (("@DIR@", folder), ("@PORT@", port), ("@DATA@", self._data)):
@@ -72,9 +73,3 @@ class Nginx:
             except OSError:
                 time.sleep(0.02)
         raise RuntimeError("nginx does not answer")
-
-
-def _free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]

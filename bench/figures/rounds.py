@@ -11,6 +11,7 @@ import pathlib
 import platform
 import re
 import shlex
+import socket
 import statistics
 import subprocess
 import sys
@@ -59,6 +60,12 @@ def results_of(command, arguments=(), **more):
     if isinstance(found, dict) and found.get("errors"):
         raise Failure(f"{command}: {found['errors']}")
     return found
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
 
 
 def say(text):

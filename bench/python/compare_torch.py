@@ -27,7 +27,6 @@ import os
 import pathlib
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -40,7 +39,7 @@ sys.path[:0] = [str(ROOT / "bench/figures"), str(ROOT / "scripts")]
 import loads  # noqa: E402  after the folders are known
 import rounds  # noqa: E402
 import torch_env  # noqa: E402
-from rounds import SPAWN, Failure, call, positive, size_of, spread  # noqa: E402
+from rounds import SPAWN, Failure, call, free_port, positive, size_of, spread  # noqa: E402
 
 PARTS = ("redistributions", "small", "start-up", "checkpoints")
 # runai-model-streamer wants humanize, and the wheel of Sluice wants nanobind-backend.
@@ -59,12 +58,6 @@ def ratios(times, way, others):
     """Of each round: the time of the fastest of `others` over that of `way`."""
     return spread(min(times[other][i] for other in others) / own
                   for i, own in enumerate(times[way]))
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 def as_torchrun(python, processes, more, script, *arguments):

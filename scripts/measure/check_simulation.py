@@ -11,11 +11,14 @@ that are not measured again are kept, so that a check can be done in parts.
 import argparse
 import json
 import os
-import subprocess
+import pathlib
 import sys
-import tempfile
 
-ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench/figures"))
+
+import rounds  # noqa: E402  after the folder is known
+from rounds import MPIRUN, ROOT, listed, results_of  # noqa: E402
+
 MPIRUN_RANKS = 16
 
 
@@ -55,53 +58,39 @@ def peak_is_certain(name, budget):
     return budget != 0 or name not in ("packed", "reduce")
 
 
-def run(command, **kwargs):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          check=False, **kwargs)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(command)}\nfailed with {done.returncode}:\n{done.stdout}{done.stderr}")
-
-
-def simulate(flags, budgets, folder):
+def simulate(flags, budgets):
     """Results of sluice-sim by budget."""
-    path = os.path.join(folder, "sim.json")
-    run([os.path.join(ROOT, "build/bin/sluice-sim"), "peak", *flags, "--budget-buckets",
-         ",".join(map(str, budgets)), "--copy-latency-us", "0", "--copy-rate", "1e6",
-         "--copies-block", "--json", path])
-    with open(path, encoding="utf-8") as file:
-        results = json.load(file)["results"]
+    results = results_of([ROOT / "build/bin/sluice-sim", "peak", *flags, "--budget-buckets",
+                          ",".join(map(str, budgets)), "--copy-latency-us", "0", "--copy-rate",
+                          "1e6", "--copies-block"], timeout=None)["results"]
     return {r["budget"]: {"buckets": r["peak"]["max"], "ops": r["peak"]["ops_max"],
                           "us": r["time_us"]["median"]} for r in results}
 
 
-def bench(command, flags, budget, folder):
+def bench(command, flags, budget):
     """One result of sluice-bench reshard, over whatever MPI `command` starts it with."""
-    path = os.path.join(folder, "bench.json")
-    run([*command, *flags, "--budget-buckets", str(budget), "--json", path])
-    with open(path, encoding="utf-8") as file:
-        result = json.load(file)["results"][0]
+    result = results_of([*command, *flags, "--budget-buckets", budget], timeout=None)["results"][0]
     return {"buckets": result["peak"]["buckets"], "ops": result["peak"]["ops"],
             "us": result["time_us"]["median"], "moved": result["buckets"]}
 
 
-def compare(n, options, folder, done):
+def compare(n, options, done):
     """Adds a row to `done`, in place of an older one, as soon as it is measured."""
     budgets = options.budgets
-    smpi = [os.path.join(ROOT, "scripts/smpi.sh"), "-n", str(n), "--poll-us", str(poll_us(n))]
-    mpirun = [os.path.join(ROOT, "scripts/mpirun.sh"), "--oversubscribe", "-np", str(n),
-              os.path.join(ROOT, "build/bin/sluice-bench"), "reshard", "--ranks-per-node", "8",
+    smpi = [ROOT / "scripts/smpi.sh", "-n", n, "--poll-us", poll_us(n)]
+    mpirun = [*MPIRUN, n, ROOT / "build/bin/sluice-bench", "reshard", "--ranks-per-node", "8",
               "--transport", "mpi",  # as over SMPI: a fold is several receives at once
               "--budget-bytes", "0", "--iters", "2", "--timeout-s", "300"]
     for name, flags in cases(n):
         if options.cases and name not in options.cases:
             continue
         flags = flags + ["--max-in-flight", "2", "--bucket-bytes", "8M"]
-        simulated = simulate(flags, budgets, folder)
+        simulated = simulate(flags, budgets)
         for budget in budgets:
             row = {"case": name, "ranks": n, "budget": budget, "sim": simulated[budget],
-                   "smpi": bench(smpi, flags, budget, folder)}
+                   "smpi": bench(smpi, flags, budget)}
             if n == MPIRUN_RANKS and peak_is_certain(name, budget):
-                row["mpirun"] = bench(mpirun, flags, budget, folder)
+                row["mpirun"] = bench(mpirun, flags, budget)
             done[(name, n, budget)] = row
             write(options.json, done)
             print(line(row), flush=True)
@@ -121,9 +110,7 @@ def write(path, done):
         return
     names = [name for name, _ in cases(16)]
     order = sorted(done, key=lambda k: (k[1], names.index(k[0]), k[2] != 0, -k[2]))
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump({"model": "ports", "rows": [done[key] for key in order]}, file, indent=1)
-        file.write("\n")
+    rounds.write(path, {"model": "ports", "rows": [done[key] for key in order]})
 
 
 def time_ratio(row):
@@ -144,17 +131,13 @@ def line(row):
             + ("" if peaks_agree(row) else "   PEAKS DIFFER"))
 
 
-def numbers(text):
-    return [int(word) for word in text.split(",")]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ranks", type=numbers, default=[16, 64, 256], help="multiples of 16")
-    parser.add_argument("--budgets", type=numbers, default=[0, 8, 2], help="0: none")
+    parser.add_argument("--ranks", type=listed(int), default=[16, 64, 256], help="multiples of 16")
+    parser.add_argument("--budgets", type=listed(int), default=[0, 8, 2], help="0: none")
     names = [name for name, _ in cases(16)]
-    parser.add_argument("--cases", type=lambda text: text.split(","), help="of " + ", ".join(names))
+    parser.add_argument("--cases", type=listed(str), help="of " + ", ".join(names))
     parser.add_argument("--band", type=float, default=0.1, help="most that times may differ by")
     parser.add_argument("--json", help="write the results here")
     options = parser.parse_args()
@@ -162,13 +145,12 @@ def main():
         parser.error("--ranks takes multiples of 16")
     if set(options.cases or []) - set(names):
         parser.error("--cases takes some of " + ", ".join(names))
-    run([os.path.join(ROOT, "scripts/build.sh"), "release", "sluice-sim", "sluice-bench"])
+    rounds.call([ROOT / "scripts/build.sh", "release", "sluice-sim", "sluice-bench"], timeout=None)
     print(f"{'case':12} {'ranks':>5} {'budget':>6} {'sim':>11} {'smpi':>11} {'mpirun':>11} "
           f"{'sim us':>12} {'smpi us':>12} {'ratio':>7}   peaks: buckets/operations")
     done = read(options.json)
-    with tempfile.TemporaryDirectory() as folder:
-        for n in options.ranks:
-            compare(n, options, folder, done)
+    for n in options.ranks:
+        compare(n, options, done)
     rows = list(done.values())
     far = [row for row in rows if abs(time_ratio(row) - 1) > options.band]
     wrong = [row for row in rows if not peaks_agree(row)]
@@ -178,4 +160,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    rounds.main_of(main)

@@ -5,13 +5,13 @@ import json
 import os
 import pathlib
 import re
-import socket
 import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts/nodes"))
 import job_limit  # noqa: E402  (of scripts/nodes)
+import spawn  # noqa: E402
 
 # Beside a build a rank may have no word for longer than by default. A test may say otherwise.
 PATIENCE = ["--timeout-s", "200"]
@@ -87,10 +87,7 @@ class Bench:
 
 
 def reserved_port():
-    """As spawn.py keeps one."""
-    kept = socket.socket()
-    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    kept.bind(("127.0.0.1", 0))
+    kept = spawn.reserve_port()
     return kept, kept.getsockname()[1]
 
 
