@@ -21,6 +21,7 @@
 #include "device/normalization.h"
 #include "device/plain_normalization.h"
 #include "device/reduction.h"
+#include "device/reduction_codes.h"
 #include "device/reference_copy.h"
 #include "device/strided_copy.h"
 #include "fakes/fake_cuda_tiles.h"
@@ -112,19 +113,10 @@ TEST(CudaMoveTest, PartsThatFollowEachOtherMakeTheWhole) {
 TEST(CudaMoveTest, RowsAreOnePieceOfWideUnits) {
   alignas(16) std::array<std::byte, 4096> src = {};
   alignas(16) std::array<std::byte, 4096> dst = {};
-  const Stretch rows = {0, 0, 8};
-  const Stretch columns = {0, 0, 64};
-  StridedCopy copy;
-  copy.dims = 2;
-  copy.runs[0] = absl::MakeConstSpan(&rows, 1);
-  copy.runs[1] = absl::MakeConstSpan(&columns, 1);
-  copy.src_dtype = copy.dst_dtype = DType::kF32;
-  copy.src_strides = {512, 4};
-  copy.dst_strides = {256, 4};
-  copy.src = src.data();
-  copy.dst = dst.data();
-  copy.end = 512;
-  const std::vector<CudaMove> pieces = PiecesOf(copy);
+  BoxCopy box(DType::kF32, {8, 64}, {512, 4}, {256, 4});
+  box.copy.src = src.data();
+  box.copy.dst = dst.data();
+  const std::vector<CudaMove> pieces = PiecesOf(box.copy);
   ASSERT_EQ(pieces.size(), 1u);
   EXPECT_EQ(pieces[0].unit_bytes, 16);
   EXPECT_EQ(pieces[0].units, 128u);
@@ -152,20 +144,16 @@ TEST(CudaMoveTest, RunsAtEqualDistancesAreOnePiece) {
 TEST(CudaMoveTest, StretchesAreWideButForTheirEnds) {
   alignas(16) std::array<std::byte, 4096> src = {};
   alignas(16) std::array<std::byte, 4096> dst = {};
-  const Stretch run = {0, 0, 1000};
-  StridedCopy copy;
-  copy.runs[0] = absl::MakeConstSpan(&run, 1);
-  copy.src_strides[0] = copy.dst_strides[0] = 1;
-  copy.src = src.data() + 5;
-  copy.dst = dst.data() + 21;
-  copy.end = 1000;
-  const std::vector<CudaMove> pieces = PiecesOf(copy);
+  BoxCopy box(DType::kU8, {1000}, {1}, {1});
+  box.copy.src = src.data() + 5;
+  box.copy.dst = dst.data() + 21;
+  const std::vector<CudaMove> pieces = PiecesOf(box.copy);
   ASSERT_EQ(pieces.size(), 3u);
   EXPECT_EQ(pieces[0].units, 11u);
   EXPECT_EQ(pieces[1].unit_bytes, 16);
   EXPECT_EQ(pieces[1].units, 61u);
   EXPECT_EQ(pieces[2].units, 13u);
-  EXPECT_EQ(PiecesOf(copy, true).size(), 1u);
+  EXPECT_EQ(PiecesOf(box.copy, true).size(), 1u);
 }
 
 TEST(CudaMoveTest, TransposesMatricesOfAnySizeAndType) {
@@ -180,20 +168,12 @@ TEST(CudaMoveTest, TransposesMatricesOfAnySizeAndType) {
             RandomBytes(static_cast<size_t>(kMatrices * rows * columns * bytes), random);
         std::vector<std::byte> dst(src.size());
         std::vector<std::byte> expected(src.size());
-        const Stretch matrices_run = {0, 0, kMatrices};
-        const Stretch rows_run = {0, 0, rows};
-        const Stretch columns_run = {0, 0, columns};
-        StridedCopy copy;
-        copy.dims = 3;
-        copy.runs[0] = absl::MakeConstSpan(&matrices_run, 1);
-        copy.runs[1] = absl::MakeConstSpan(&rows_run, 1);
-        copy.runs[2] = absl::MakeConstSpan(&columns_run, 1);
-        copy.src_dtype = copy.dst_dtype = dtype;
-        copy.src_strides = {rows * columns * bytes, bytes, rows * bytes};
-        copy.dst_strides = {rows * columns * bytes, columns * bytes, bytes};
+        const int64_t matrix = rows * columns * bytes;
+        BoxCopy box(dtype, {kMatrices, rows, columns}, {matrix, bytes, rows * bytes},
+                    {matrix, columns * bytes, bytes});
+        StridedCopy& copy = box.copy;
         copy.src = src.data();
         copy.dst = expected.data();
-        copy.end = kMatrices * rows * columns;
         CopyStrided(copy);
         copy.dst = dst.data();
         for (const CudaMove& piece : PiecesOf(copy)) {
@@ -210,14 +190,8 @@ TEST(CudaMoveTest, TransposesMatricesOfAnySizeAndType) {
 
 // Larger than what is cut at a time; nothing is touched.
 TEST(CudaMoveTest, HugeCopiesAreCutIntoPiecesOfBoundedSize) {
-  const Stretch rows = {0, 0, 3'000'000};
-  const Stretch columns = {0, 0, 1000};
-  StridedCopy copy;
-  copy.dims = 2;
-  copy.runs[0] = absl::MakeConstSpan(&rows, 1);
-  copy.runs[1] = absl::MakeConstSpan(&columns, 1);
-  copy.src_strides = {3001, 3};
-  copy.dst_strides = {1000, 1};
+  BoxCopy box(DType::kU8, {3'000'000, 1000}, {3001, 3}, {1000, 1});
+  StridedCopy& copy = box.copy;
   copy.src = reinterpret_cast<const std::byte*>(0x100'0000'0000);
   copy.dst = reinterpret_cast<std::byte*>(0x1000'0000'0000);
   copy.begin = 17;
@@ -248,17 +222,11 @@ void ExpectCasts(DType from, DType to, const std::vector<uint64_t>& codes) {
   const std::vector<std::byte> src = StoreCodes(codes, from);
   const auto bytes = static_cast<size_t>(DTypeBytes(to));
   std::vector<std::byte> dst(codes.size() * bytes);
-  const Stretch run = {0, 0, static_cast<int64_t>(codes.size())};
-  StridedCopy copy;
-  copy.runs[0] = absl::MakeConstSpan(&run, 1);
-  copy.src_strides[0] = DTypeBytes(from);
-  copy.dst_strides[0] = DTypeBytes(to);
-  copy.src_dtype = from;
-  copy.dst_dtype = to;
-  copy.src = src.data();
-  copy.dst = dst.data();
-  copy.end = run.length;
-  RunCopy(copy);
+  BoxCopy box(from, {static_cast<int64_t>(codes.size())}, {DTypeBytes(from)}, {DTypeBytes(to)});
+  box.copy.dst_dtype = to;
+  box.copy.src = src.data();
+  box.copy.dst = dst.data();
+  RunCopy(box.copy);
   for (size_t i = 0; i < codes.size(); ++i) {
     ASSERT_EQ(LoadCode(dst.data() + i * bytes, to), CastCode(from, to, codes[i]))
         << DTypeName(from) << " " << std::hex << codes[i] << " to " << DTypeName(to);
@@ -297,13 +265,6 @@ TEST(CudaCastTest, DenseSamplesOfTheWideTypes) {
   }
 }
 
-constexpr std::array<DType, 14> kReducedTypes = {
-    DType::kF64,    DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3,
-    DType::kF8E5M2, DType::kI64, DType::kI32, DType::kI8,   DType::kU8,
-    DType::kI16,    DType::kU16, DType::kU32, DType::kU64};
-constexpr std::array<ReduceOp, 5> kOps = {ReduceOp::kSum, ReduceOp::kAvg, ReduceOp::kMax,
-                                          ReduceOp::kMin, ReduceOp::kProduct};
-
 template <class Piece, void (*kOnUnits)(const Piece&, uint32_t, uint32_t), class Work>
 void RunStretches(const Work& work) {
   std::vector<Piece> pieces;
@@ -317,7 +278,7 @@ void RunStretches(const Work& work) {
 TEST(CudaReduceTest, GivesTheBitsOfTheHost) {
   std::mt19937_64 random(5);
   for (const DType dtype : kReducedTypes) {
-    for (const ReduceOp op : kOps) {
+    for (const ReduceOp op : kReduceOps) {
       for (const int64_t divisor : {0, 1, 2, 3, 7}) {
         const int64_t bytes = DTypeBytes(dtype);
         const int64_t elements = static_cast<int64_t>(random() % 3000);

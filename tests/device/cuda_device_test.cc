@@ -90,15 +90,9 @@ TEST(CudaDeviceTest, CopiesBetweenAllKindsOfMemory) {
 constexpr int64_t kElements = 700;
 
 StridedCopy ContiguousCopy(const Stretch& all, KindMemory& src, KindMemory& dst) {
-  StridedCopy copy;
-  copy.runs[0] = absl::MakeConstSpan(&all, 1);
+  StridedCopy copy = BytesCopy(all, src, dst);
   copy.src_strides[0] = copy.dst_strides[0] = 4;
   copy.src_dtype = copy.dst_dtype = DType::kF32;
-  copy.src = src.data();
-  copy.dst = dst.data();
-  copy.src_kind = src.kind();
-  copy.dst_kind = dst.kind();
-  copy.end = all.length;
   return copy;
 }
 
@@ -218,10 +212,7 @@ TEST(CudaDeviceTest, MoreManyPiecesThanThereIsRoomFor) {
   copy.src = content.data();
   copy.dst = expected.data();
   CopyStrided(copy);
-  copy.src = from.data();
-  copy.dst = to.data();
-  copy.src_kind = copy.dst_kind = DeviceKind::kCuda;
-  const std::array<StridedCopy, 1> copies = {copy};
+  const std::array<StridedCopy, 1> copies = {Between(copy, from, to)};
   ASSERT_TRUE(device->Start({copies, 1}).ok());
   runs.clear();  // needed for the call only
   ASSERT_TRUE(PollUntil(*device, 1).ok());
@@ -241,20 +232,8 @@ TEST(CudaDeviceTest, LongStretchesAndRowsBetweenPinnedAndDeviceMemory) {
       KindMemory src(*device, to_gpu ? DeviceKind::kCudaHost : DeviceKind::kCuda, content);
       KindMemory dst(*device, to_gpu ? DeviceKind::kCuda : DeviceKind::kCudaHost,
                      std::vector<std::byte>(static_cast<size_t>(kRows * kRow)));
-      constexpr Stretch kRowRun = {0, 0, kRows};
-      constexpr Stretch kColumnRun = {0, 0, kRow};
-      StridedCopy copy;
-      copy.dims = 2;
-      copy.runs[0] = absl::MakeConstSpan(&kRowRun, 1);
-      copy.runs[1] = absl::MakeConstSpan(&kColumnRun, 1);
-      copy.src_strides = {pitch, 1};
-      copy.dst_strides = {kRow, 1};
-      copy.src = src.data();
-      copy.dst = dst.data();
-      copy.src_kind = src.kind();
-      copy.dst_kind = dst.kind();
-      copy.end = kRows * kRow;
-      const std::array<StridedCopy, 1> copies = {copy};
+      const BoxCopy box(DType::kU8, {kRows, kRow}, {pitch, 1}, {kRow, 1});
+      const std::array<StridedCopy, 1> copies = {Between(box.copy, src, dst)};
       ASSERT_TRUE(device->Start({copies, 1}).ok());
       ASSERT_TRUE(PollUntil(*device, 1).ok());
       const std::vector<std::byte> got = dst.Content();
@@ -279,23 +258,11 @@ TEST(CudaDeviceTest, TransposesMatricesOnTheGpu) {
     KindMemory src(*device, DeviceKind::kCuda, content);
     KindMemory dst(*device, DeviceKind::kCuda, std::vector<std::byte>(content.size()));
     std::vector<std::byte> expected(content.size());
-    constexpr Stretch kRowRun = {0, 0, kRows};
-    constexpr Stretch kColumnRun = {0, 0, kColumns};
-    StridedCopy copy;
-    copy.dims = 2;
-    copy.runs[0] = absl::MakeConstSpan(&kRowRun, 1);
-    copy.runs[1] = absl::MakeConstSpan(&kColumnRun, 1);
-    copy.src_dtype = copy.dst_dtype = dtype;
-    copy.src_strides = {bytes, kRows * bytes};
-    copy.dst_strides = {kColumns * bytes, bytes};
-    copy.end = kRows * kColumns;
-    copy.src = content.data();
-    copy.dst = expected.data();
-    CopyStrided(copy);
-    copy.src = src.data();
-    copy.dst = dst.data();
-    copy.src_kind = copy.dst_kind = DeviceKind::kCuda;
-    const std::array<StridedCopy, 1> copies = {copy};
+    BoxCopy box(dtype, {kRows, kColumns}, {bytes, kRows * bytes}, {kColumns * bytes, bytes});
+    box.copy.src = content.data();
+    box.copy.dst = expected.data();
+    CopyStrided(box.copy);
+    const std::array<StridedCopy, 1> copies = {Between(box.copy, src, dst)};
     ASSERT_TRUE(device->Start({copies, 1}).ok());
     ASSERT_TRUE(PollUntil(*device, 1).ok());
     EXPECT_TRUE(dst.Content() == expected) << DTypeName(dtype);

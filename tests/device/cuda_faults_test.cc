@@ -15,13 +15,14 @@
 #include "absl/types/span.h"
 #include "cuda_runtime_api.h"
 #include "device/cuda/cuda_device.h"
-#include "device/cuda_held.h"
 #include "device/cuda_rig.h"
 #include "device/device.h"
 #include "device/reduction.h"
 #include "device/strided_copy.h"
 #include "fakes/fake_cuda.h"
+#include "fakes/fake_cuda_rig.h"
 #include "gmock/gmock.h"
+#include "main/fails.h"
 #include "oracle/sampled.h"
 #include "sluice/accelerator.h"
 #include "sluice/cuda.h"
@@ -64,7 +65,7 @@ TEST_F(CudaFaultsTest, InStreamOrderIsAsSoonAsAllIsOnTheStream) {
   const auto first = Whole(a, b);
   const auto second = Whole(b, c);
   const auto third = Whole(b, d);
-  Held held(device->fill_stream());
+  Door held(device->fill_stream());
   ASSERT_TRUE(device->Start({first, 1}).ok());
   ASSERT_TRUE(device->Start({second, 2, {}, {}, true}).ok());
   ASSERT_TRUE(device->Start({third, 3, {}, {}, true}).ok());
@@ -74,7 +75,7 @@ TEST_F(CudaFaultsTest, InStreamOrderIsAsSoonAsAllIsOnTheStream) {
   EXPECT_EQ(cookies[0], 2u);
   EXPECT_EQ(PollOnce(*device), 0);
   EXPECT_TRUE(d.Content() == Bytes(4));
-  held.LetGo();
+  held.Open();
   ASSERT_TRUE(PollUntil(*device, 2).ok());
   EXPECT_TRUE(c.Content() == Bytes(1));
   EXPECT_TRUE(d.Content() == Bytes(1));
@@ -89,7 +90,7 @@ TEST_F(CudaFaultsTest, TheHostTouchesPinnedMemoryWhenTheStreamIsDoneWithIt) {
   const auto on_gpu = Whole(a, b);
   const auto on_host = Whole(b, c);
   const auto host_only = Whole(c, d);
-  Held held(device->fill_stream());
+  Door held(device->fill_stream());
   ASSERT_TRUE(device->Start({on_gpu, 1}).ok());
   // Memory that the stream does not know of need not wait for it.
   ASSERT_TRUE(device->Start({host_only, 2}).ok());
@@ -98,7 +99,7 @@ TEST_F(CudaFaultsTest, TheHostTouchesPinnedMemoryWhenTheStreamIsDoneWithIt) {
   ASSERT_TRUE(device->Start({host_only, 4}).ok());
   EXPECT_EQ(PollOnce(*device), 1);
   EXPECT_TRUE(c.Content() == Bytes(3));
-  held.LetGo();
+  held.Open();
   ASSERT_TRUE(PollUntil(*device, 3).ok());
   EXPECT_TRUE(c.Content() == Bytes(1));
   EXPECT_TRUE(d.Content() == Bytes(1));
@@ -107,15 +108,14 @@ TEST_F(CudaFaultsTest, TheHostTouchesPinnedMemoryWhenTheStreamIsDoneWithIt) {
 // What a caller's stream has not done yet is not done for the host, either.
 TEST_F(CudaFaultsTest, TheHostComesAfterAFence) {
   const std::unique_ptr<CudaDevice> device = MakeCudaDevice();
-  cudaStream_t caller = nullptr;
-  ASSERT_EQ(cudaStreamCreateWithFlags(&caller, cudaStreamNonBlocking), cudaSuccess);
+  const ScopedStream caller;
   KindMemory a(*device, DeviceKind::kCpu, Bytes(1));
   KindMemory b(*device, DeviceKind::kCpu, Bytes(2));
   const auto copies = Whole(a, b);
   const std::unique_ptr<Fence> fence = *device->MakeFence();
   {
-    Held held(caller);
-    ASSERT_TRUE(fence->Record({caller}).ok());
+    Door held(caller.get());
+    ASSERT_TRUE(fence->Record({caller.get()}).ok());
     CopyBatch batch = {copies, 1};
     batch.after = fence.get();
     ASSERT_TRUE(device->Start(batch).ok());
@@ -126,34 +126,31 @@ TEST_F(CudaFaultsTest, TheHostComesAfterAFence) {
   }
   ASSERT_TRUE(PollUntil(*device, 2).ok());
   EXPECT_TRUE(b.Content() == Bytes(1));
-  EXPECT_EQ(cudaStreamSynchronize(caller), cudaSuccess);
-  EXPECT_EQ(cudaStreamDestroy(caller), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(caller.get()), cudaSuccess);
 }
 
 // A stream may wait for an event of a process that has died. Freeing memory would wait for it.
 TEST_F(CudaFaultsTest, TheEndDoesNotWaitForWhatMayNeverCome) {
-  cudaStream_t dead = nullptr;
-  ASSERT_EQ(cudaStreamCreateWithFlags(&dead, cudaStreamNonBlocking), cudaSuccess);
+  const ScopedStream dead;
   {
-    Held held(dead);
-    std::thread ends([dead] {
+    Door held(dead.get());
+    std::thread ends([&dead] {
       const CudaDeviceOptions options = {.farewell = std::chrono::milliseconds(10)};
       std::unique_ptr<CudaDevice> device = MakeCudaDevice(options);
       KindMemory staging(*device, DeviceKind::kCudaHost, Bytes(1));
       KindMemory buffer(*device, DeviceKind::kCuda, Bytes(2));
       const auto copies = Whole(staging, buffer);
       const std::unique_ptr<Fence> fence = *device->MakeFence();
-      EXPECT_TRUE(fence->Record({dead}).ok());
+      EXPECT_TRUE(fence->Record({dead.get()}).ok());
       CopyBatch batch = {copies, 1};
       batch.after = fence.get();
       EXPECT_TRUE(device->Start(batch).ok());
       device.reset();
     });
     ends.join();  // while the stream still stands
-    EXPECT_EQ(cudaStreamQuery(dead), cudaErrorNotReady);
+    EXPECT_EQ(cudaStreamQuery(dead.get()), cudaErrorNotReady);
   }
-  EXPECT_EQ(cudaStreamSynchronize(dead), cudaSuccess);
-  EXPECT_EQ(cudaStreamDestroy(dead), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(dead.get()), cudaSuccess);
   // The next device frees what was left, as soon as the GPU has got past it.
   const std::unique_ptr<CudaDevice> next = MakeCudaDevice();
   while (FakeCudaCalls("cudaHostUnregister") < 2) MakeCudaDevice();
@@ -165,7 +162,7 @@ TEST_F(CudaFaultsTest, AFailedDeviceSaysWhenItTouchesNothingMore) {
   KindMemory a(*device, DeviceKind::kCuda, Bytes(1));
   KindMemory b(*device, DeviceKind::kCuda, Bytes(2));
   const auto copies = Whole(a, b);
-  Held held(device->fill_stream());
+  Door held(device->fill_stream());
   ASSERT_TRUE(device->Start({copies, 1, {}, {}, true}).ok());
   ASSERT_EQ(PollOnce(*device), 1);
   FakeCudaFailAt("cudaEventRecord", 1, cudaErrorUnknown);
@@ -175,14 +172,14 @@ TEST_F(CudaFaultsTest, AFailedDeviceSaysWhenItTouchesNothingMore) {
   EXPECT_FALSE(device->Start({copies, 3}).ok());
   ASSERT_TRUE(device->Start({{}, 4}).ok());
   EXPECT_EQ(PollOnce(*device), 0);
-  held.LetGo();
+  held.Open();
   EXPECT_TRUE(PollUntil(*device, 2).ok());
   EXPECT_TRUE(b.Content() == Bytes(1));
   // A transport still may: a peer that comes late reads memory until its stream says so.
-  Held reads(device->transport_stream());
+  Door reads(device->transport_stream());
   ASSERT_TRUE(device->Start({{}, 5}).ok());
   ASSERT_EQ(PollOnce(*device), 0);
-  reads.LetGo();
+  reads.Open();
   EXPECT_TRUE(PollUntil(*device, 1).ok());
 }
 
@@ -347,9 +344,9 @@ TEST_F(CudaFaultsTest, TheCallersDeviceStaysCurrent) {
 TEST_F(CudaFaultsTest, KernelsThatWereNotBuiltForTheDevice) {
   FakeCudaConfigure({.compute_capability = 75});
   const absl::Status status = CudaDevice::Create({}).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(status.message(), HasSubstr("built for sm_"));
-  EXPECT_THAT(status.message(), HasSubstr("cuda:0 is sm_75"));
+  EXPECT_THAT(status,
+              Fails(absl::StatusCode::kFailedPrecondition,
+                    testing::AllOf(HasSubstr("built for sm_"), HasSubstr("cuda:0 is sm_75"))));
 }
 
 TEST_F(CudaFaultsTest, TooManyEvents) {
@@ -365,21 +362,18 @@ TEST_F(CudaFaultsTest, AcceleratorsSayWhyThereIsNone) {
     return status;
   };
   absl::Status status = refusal({.driver_version = 0}, {});
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(status.message(), HasSubstr("no CUDA driver"));
+  EXPECT_THAT(status, Fails(absl::StatusCode::kFailedPrecondition, "no CUDA driver"));
   status = refusal({.driver_version = 12040}, {});
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(status.message(), HasSubstr("for CUDA 12.4 at most"));
-  EXPECT_THAT(status.message(), HasSubstr("built for CUDA 13.0"));
+  EXPECT_THAT(status, Fails(absl::StatusCode::kFailedPrecondition,
+                            testing::AllOf(HasSubstr("for CUDA 12.4 at most"),
+                                           HasSubstr("built for CUDA 13.0"))));
   status = refusal({.devices = 0}, {});
-  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(status.message(), HasSubstr("there is no CUDA device here"));
+  EXPECT_THAT(status, Fails(absl::StatusCode::kFailedPrecondition, "there is no CUDA device here"));
   status = refusal({.devices = 2}, 2);
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(status.message(), HasSubstr("no cuda:2 here: this process sees 2 devices"));
+  EXPECT_THAT(status, Fails(absl::StatusCode::kInvalidArgument,
+                            "no cuda:2 here: this process sees 2 devices"));
   status = refusal({.devices = 2}, -1);
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(status.message(), HasSubstr("no cuda:-1 here"));
+  EXPECT_THAT(status, Fails(absl::StatusCode::kInvalidArgument, "no cuda:-1 here"));
   EXPECT_TRUE(refusal({}, {}).ok());
 }
 
@@ -410,11 +404,10 @@ TEST_F(CudaFaultsTest, AcceleratorsCheckMemoryAndStreams) {
   EXPECT_THAT(refusal(host, DeviceKind::kCudaHost), HasSubstr("said to be pinned"));
   EXPECT_TRUE(accelerator->CheckStream(ToHandle(nullptr)).ok());
   const absl::Status wrong = accelerator->CheckStream(ToHandle(other->fill_stream()));
-  EXPECT_EQ(wrong.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(wrong.message(), HasSubstr("of cuda:0, but work is to be done on cuda:1"));
+  EXPECT_THAT(wrong, Fails(absl::StatusCode::kInvalidArgument,
+                           "of cuda:0, but work is to be done on cuda:1"));
   const absl::Status unclear = accelerator->CheckStream(ToHandle(cudaStreamPerThread));
-  EXPECT_EQ(unclear.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(unclear.message(), HasSubstr("cudaStreamPerThread"));
+  EXPECT_THAT(unclear, Fails(absl::StatusCode::kInvalidArgument, "cudaStreamPerThread"));
 }
 
 }  // namespace

@@ -11,10 +11,10 @@
 
 #include "absl/types/span.h"
 #include "device/cuda/cuda_device.h"
-#include "device/cuda_held.h"
 #include "device/cuda_rig.h"
 #include "device/device.h"
 #include "fakes/fake_cuda.h"
+#include "fakes/fake_cuda_rig.h"
 #include "gmock/gmock.h"
 #include "sluice/accelerator.h"
 #include "sluice/tensor.h"
@@ -35,12 +35,6 @@ class CudaLanesTest : public testing::Test {
           std::vector<std::byte>(static_cast<size_t>(kBytes), static_cast<std::byte>(i))));
     }
   }
-  ~CudaLanesTest() override {
-    memory_.clear();
-    device_.reset();
-    EXPECT_THAT(FakeCudaCheckClean(), testing::IsEmpty());
-  }
-
   // Copies memory `from` to memory `to`.
   void Start(BatchStage stage, size_t from, size_t to, uint64_t cookie,
              bool in_stream_order = false) {
@@ -83,7 +77,7 @@ class CudaLanesTest : public testing::Test {
 
 TEST_F(CudaLanesTest, BucketsAreFilledWhileATransportMovesOthers) {
   ASSERT_TRUE(device_->HoldBackTransport().ok());
-  Held held(device_->transport_stream());
+  Door held(device_->transport_stream());
   Start(BatchStage::kFill, 1, 0, 1);
   std::vector<uint64_t> cookies;
   ASSERT_TRUE(PollUntil(*device_, 1, &cookies).ok());
@@ -91,18 +85,18 @@ TEST_F(CudaLanesTest, BucketsAreFilledWhileATransportMovesOthers) {
 }
 
 TEST_F(CudaLanesTest, BucketsAreDrainedWhileOthersAreFilled) {
-  Held held(device_->fill_stream());
+  Door held(device_->fill_stream());
   Start(BatchStage::kFill, 1, 0, 1);
   Start(BatchStage::kDrain, 2, 3, 2);
   std::vector<uint64_t> cookies;
   ASSERT_TRUE(PollUntil(*device_, 1, &cookies).ok());
   EXPECT_THAT(cookies, testing::ElementsAre(2));
-  held.LetGo();
+  held.Open();
   ASSERT_TRUE(PollUntil(*device_, 1).ok());
 }
 
 TEST_F(CudaLanesTest, ADrainComesAfterWhatTheTransportBrought) {
-  Held held(device_->transport_stream());
+  Door held(device_->transport_stream());
   StartTransport(1, 0);
   Start(BatchStage::kDrain, 0, 2, 1);
   Start(BatchStage::kFill, 3, 4, 2);
@@ -111,7 +105,7 @@ TEST_F(CudaLanesTest, ADrainComesAfterWhatTheTransportBrought) {
   EXPECT_THAT(cookies, testing::ElementsAre(2));
   EXPECT_EQ(ByteOf(4), 3);
   EXPECT_THAT(EndedSoon(), testing::IsEmpty());
-  held.LetGo();
+  held.Open();
   ASSERT_TRUE(PollUntil(*device_, 1).ok());
   EXPECT_EQ(ByteOf(2), 1);
 }
@@ -119,7 +113,7 @@ TEST_F(CudaLanesTest, ADrainComesAfterWhatTheTransportBrought) {
 TEST_F(CudaLanesTest, ADrainDoesNotWaitForWhatWasNotHandedOut) {
   StartTransport(1, 0);
   ASSERT_TRUE(device_->HoldBackTransport().ok());
-  Held held(device_->transport_stream());
+  Door held(device_->transport_stream());
   Start(BatchStage::kDrain, 0, 2, 1);
   ASSERT_TRUE(device_->Start({.cookie = 2, .stage = BatchStage::kDrain}).ok());
   ASSERT_TRUE(PollUntil(*device_, 2).ok());
@@ -127,14 +121,14 @@ TEST_F(CudaLanesTest, ADrainDoesNotWaitForWhatWasNotHandedOut) {
 }
 
 TEST_F(CudaLanesTest, ATransportComesAfterWhatWasFilled) {
-  Held held(device_->fill_stream());
+  Door held(device_->fill_stream());
   Start(BatchStage::kFill, 1, 0, 1, /*in_stream_order=*/true);
   ASSERT_TRUE(PollUntil(*device_, 1).ok());
   StartTransport(0, 2);
   // What is drained comes after that, too.
   Start(BatchStage::kDrain, 2, 3, 2);
   EXPECT_THAT(EndedSoon(), testing::IsEmpty());
-  held.LetGo();
+  held.Open();
   ASSERT_TRUE(PollUntil(*device_, 1).ok());
   EXPECT_EQ(ByteOf(3), 1);
 }
@@ -142,14 +136,14 @@ TEST_F(CudaLanesTest, ATransportComesAfterWhatWasFilled) {
 TEST_F(CudaLanesTest, OneOfNoKindKeepsTheOrderWithAllOthers) {
   for (const cudaStream_t stream :
        {device_->drain_stream(), device_->transport_stream(), device_->fill_stream()}) {
-    Held held(stream);
+    Door held(stream);
     StartTransport(1, 0);
     Start(BatchStage::kDrain, 0, 2, 1);
     Start(BatchStage::kAny, 2, 3, 2);
     Start(BatchStage::kDrain, 3, 4, 3);
     Start(BatchStage::kFill, 3, 5, 4);
     EXPECT_THAT(EndedSoon(), testing::IsEmpty());
-    held.LetGo();
+    held.Open();
     ASSERT_TRUE(PollUntil(*device_, 4).ok());
     EXPECT_EQ(ByteOf(4), 1);
     EXPECT_EQ(ByteOf(5), 1);
@@ -165,10 +159,10 @@ TEST_F(CudaLanesTest, OneOfNothingEndsWhenAllStreamsHaveComeSoFar) {
   ASSERT_TRUE(device_->HoldBackTransport().ok());
   for (const cudaStream_t stream :
        {device_->drain_stream(), device_->transport_stream(), device_->fill_stream()}) {
-    Held held(stream);
+    Door held(stream);
     ASSERT_TRUE(device_->Start({.cookie = 1}).ok());
     EXPECT_THAT(EndedSoon(), testing::IsEmpty());
-    held.LetGo();
+    held.Open();
     ASSERT_TRUE(PollUntil(*device_, 1).ok());
   }
 }
@@ -176,11 +170,10 @@ TEST_F(CudaLanesTest, OneOfNothingEndsWhenAllStreamsHaveComeSoFar) {
 TEST_F(CudaLanesTest, FencesAreForAllStreams) {
   const std::unique_ptr<Fence> after = *device_->MakeFence();
   const std::unique_ptr<Fence> then = *device_->MakeFence();
-  cudaStream_t caller = nullptr;
-  ASSERT_EQ(cudaStreamCreateWithFlags(&caller, cudaStreamNonBlocking), cudaSuccess);
+  const ScopedStream caller;
   {
-    Held held(caller);
-    ASSERT_TRUE(after->Record({caller}).ok());
+    Door held(caller.get());
+    ASSERT_TRUE(after->Record({caller.get()}).ok());
     ASSERT_TRUE(device_->Start({.cookie = 1, .in_stream_order = true, .after = after.get()}).ok());
     ASSERT_TRUE(PollUntil(*device_, 1).ok());
     Start(BatchStage::kFill, 1, 0, 2);
@@ -192,16 +185,15 @@ TEST_F(CudaLanesTest, FencesAreForAllStreams) {
   ASSERT_TRUE(PollUntil(*device_, 2).ok());
   for (const cudaStream_t stream :
        {device_->drain_stream(), device_->transport_stream(), device_->fill_stream()}) {
-    Held held(stream);
+    Door held(stream);
     ASSERT_TRUE(device_->Start({.cookie = 4, .in_stream_order = true, .then = then.get()}).ok());
     ASSERT_TRUE(PollUntil(*device_, 1).ok());
     EXPECT_FALSE(*then->Passed());
-    held.LetGo();
-    ASSERT_TRUE(then->HoldBack({caller}).ok());
-    ASSERT_EQ(cudaStreamSynchronize(caller), cudaSuccess);
+    held.Open();
+    ASSERT_TRUE(then->HoldBack({caller.get()}).ok());
+    ASSERT_EQ(cudaStreamSynchronize(caller.get()), cudaSuccess);
     EXPECT_TRUE(*then->Passed());
   }
-  EXPECT_EQ(cudaStreamDestroy(caller), cudaSuccess);
 }
 
 }  // namespace

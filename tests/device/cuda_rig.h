@@ -76,17 +76,22 @@ inline absl::Status PollUntil(Device& device, size_t count,
   return absl::OkStatus();
 }
 
+// The copy, with this memory.
+inline StridedCopy Between(StridedCopy copy, KindMemory& src, KindMemory& dst) {
+  copy.src = src.data();
+  copy.dst = dst.data();
+  copy.src_kind = src.kind();
+  copy.dst_kind = dst.kind();
+  return copy;
+}
+
 // The run `all` of bytes from `src` to `dst`, which refers to it.
 inline StridedCopy BytesCopy(const Stretch& all, KindMemory& src, KindMemory& dst) {
   StridedCopy copy;
   copy.runs[0] = absl::MakeConstSpan(&all, 1);
   copy.src_strides[0] = copy.dst_strides[0] = 1;
-  copy.src = src.data();
-  copy.dst = dst.data();
-  copy.src_kind = src.kind();
-  copy.dst_kind = dst.kind();
   copy.end = all.length;
-  return copy;
+  return Between(copy, src, dst);
 }
 
 }  // namespace sluice

@@ -10,9 +10,10 @@
 #include "absl/types/span.h"
 #include "device/copy_flat.h"
 #include "device/device_contract.h"
+#include "device/reference_copy.h"
 #include "gtest/gtest.h"
+#include "sluice/tensor.h"
 #include "sluice/testing.h"
-#include "tensor/stretch.h"
 
 namespace sluice {
 namespace {
@@ -39,14 +40,11 @@ TEST(EmulatedDevice, CopiesWhileItsCallerGoesOn) {
   const std::unique_ptr<Device> device = MakeEmulatedDevice(10e6).value();
   const std::vector<std::byte> src(1'000'000, std::byte{9});
   std::vector<std::byte> dst(src.size());
-  const Stretch run = {0, 0, static_cast<int64_t>(src.size())};
-  StridedCopy copy;
-  copy.runs[0] = absl::MakeConstSpan(&run, 1);
-  copy.src_strides[0] = copy.dst_strides[0] = 1;
+  BoxCopy box(DType::kU8, {static_cast<int64_t>(src.size())}, {1}, {1});
+  StridedCopy& copy = box.copy;
   copy.src = src.data();
   copy.dst = dst.data();
   copy.dst_kind = kEmulatedDevice;
-  copy.end = run.length;
   const std::unique_ptr<Fence> ready = device->MakeFence().value();
   EXPECT_TRUE(ready->Passed().value()) << "nothing is marked";
   const absl::Time begin = absl::Now();
@@ -79,13 +77,10 @@ TEST(EmulatedDevice, EndsWithAllThatWasStarted) {
   std::unique_ptr<Device> device = MakeEmulatedDevice(10e6).value();
   {
     const std::unique_ptr<Fence> fence = device->MakeFence().value();
-    const Stretch run = {0, 0, static_cast<int64_t>(src.size())};
-    StridedCopy copy;
-    copy.runs[0] = absl::MakeConstSpan(&run, 1);
-    copy.src_strides[0] = copy.dst_strides[0] = 1;
+    BoxCopy box(DType::kU8, {static_cast<int64_t>(src.size())}, {1}, {1});
+    StridedCopy& copy = box.copy;
     copy.src = src.data();
     copy.dst = dst.data();
-    copy.end = run.length;
     ASSERT_TRUE(device->Start({.copies = absl::MakeConstSpan(&copy, 1), .then = fence.get()}).ok());
   }
   device = nullptr;

@@ -10,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "device/float_oracle.h"
 
 namespace sluice {
@@ -154,6 +155,20 @@ std::vector<std::byte> RandomCopy::Expected() const {
     StoreCode(code, copy.dst_dtype, &expected[static_cast<size_t>(kGuardBytes + dst[i])]);
   }
   return expected;
+}
+
+BoxCopy::BoxCopy(DType dtype, const std::vector<int64_t>& sizes,
+                 const std::vector<int64_t>& src_strides, const std::vector<int64_t>& dst_strides) {
+  copy.dims = static_cast<int>(sizes.size());
+  copy.src_dtype = copy.dst_dtype = dtype;
+  copy.end = 1;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    runs[d] = {0, 0, sizes[d]};
+    copy.runs[d] = absl::MakeConstSpan(&runs[d], 1);
+    copy.src_strides[d] = src_strides[d];
+    copy.dst_strides[d] = dst_strides[d];
+    copy.end *= sizes[d];
+  }
 }
 
 }  // namespace sluice

@@ -46,6 +46,17 @@ struct RandomCopy {
                         int64_t element_bytes, std::array<int64_t, kMaxTensorDims>* strides) const;
 };
 
+// A copy of a region that is whole along each dimension. Not movable: `copy` points into it.
+struct BoxCopy {
+  BoxCopy(DType dtype, const std::vector<int64_t>& sizes, const std::vector<int64_t>& src_strides,
+          const std::vector<int64_t>& dst_strides);
+  BoxCopy(const BoxCopy&) = delete;
+  BoxCopy& operator=(const BoxCopy&) = delete;
+
+  StridedCopy copy;  // without memory
+  std::array<Stretch, kMaxTensorDims> runs;
+};
+
 }  // namespace sluice
 
 #endif  // SLUICE_TESTS_DEVICE_REFERENCE_COPY_H_

@@ -11,14 +11,11 @@
 #include "device/reference_copy.h"
 #include "gtest/gtest.h"
 #include "sluice/tensor.h"
-#include "tensor/stretch.h"
 
 namespace sluice {
 namespace {
 
 constexpr uint64_t kSeeds = 5000;
-
-using Runs = std::vector<Stretch>;  // testing::Test has a Run of its own
 
 // The offset that ContiguousOffset promises, from the offsets of all elements.
 int64_t OffsetIfContiguous(const std::vector<int64_t>& offsets, int64_t element_bytes) {
@@ -80,32 +77,18 @@ template <class Src, class Dst>
 void CopyMatrix(int64_t rows, int64_t columns, DType src_dtype, const std::vector<Src>& src,
                 std::array<int64_t, 2> src_strides, DType dst_dtype, std::vector<Dst>* dst,
                 std::array<int64_t, 2> dst_strides) {
-  const Runs row_runs = {{0, 0, rows}};
-  const Runs column_runs = {{0, 0, columns}};
-  StridedCopy copy;
-  copy.dims = 2;
-  copy.runs[0] = row_runs;
-  copy.runs[1] = column_runs;
-  copy.src_dtype = src_dtype;
-  copy.dst_dtype = dst_dtype;
-  copy.src_strides = {src_strides[0], src_strides[1]};
-  copy.dst_strides = {dst_strides[0], dst_strides[1]};
-  copy.src = reinterpret_cast<const std::byte*>(src.data());
-  copy.dst = reinterpret_cast<std::byte*>(dst->data());
-  copy.end = rows * columns;
-  CopyStrided(copy);
+  BoxCopy box(src_dtype, {rows, columns}, {src_strides[0], src_strides[1]},
+              {dst_strides[0], dst_strides[1]});
+  box.copy.dst_dtype = dst_dtype;
+  box.copy.src = reinterpret_cast<const std::byte*>(src.data());
+  box.copy.dst = reinterpret_cast<std::byte*>(dst->data());
+  CopyStrided(box.copy);
 }
 
-// A dense square of four rows, which is not placed yet.
-StridedCopy Square(const Runs& runs) {
-  StridedCopy copy;
-  copy.dims = 2;
-  copy.runs[0] = copy.runs[1] = runs;
-  copy.src_dtype = copy.dst_dtype = DType::kF32;
-  copy.src_strides = copy.dst_strides = {16, 4};
-  copy.end = 16;
-  return copy;
-}
+// A dense one of four rows, which is not placed yet.
+struct Square : BoxCopy {
+  Square() : BoxCopy(DType::kF32, {4, 4}, {16, 4}, {16, 4}) {}
+};
 
 TEST(BytesCopyTest, TransposesMatricesOfAnySize) {
   for (const int64_t rows : {1, 7, 64, 65, 200}) {
@@ -186,29 +169,26 @@ TEST(BytesCopyTest, EveryRowLengthBetweenGaps) {
 }
 
 TEST(BytesCopyTest, AnEmptyRangeTouchesNothing) {
-  const Runs runs = {{0, 0, 4}};
-  StridedCopy copy = Square(runs);
-  copy.begin = copy.end = 16;
-  CopyStrided(copy);  // from and to no memory at all
-  EXPECT_EQ(ContiguousOffset(SrcSide(copy), 16, 16), 0);
-  EXPECT_EQ(ContiguousOffset(DstSide(copy), 16, 16), 0);
+  Square square;
+  square.copy.begin = square.copy.end = 16;
+  CopyStrided(square.copy);  // from and to no memory at all
+  EXPECT_EQ(ContiguousOffset(SrcSide(square.copy), 16, 16), 0);
+  EXPECT_EQ(ContiguousOffset(DstSide(square.copy), 16, 16), 0);
 }
 
 TEST(StridedCopyDeathTest, ARangeOutsideTheRegionIsRefused) {
-  const Runs runs = {{0, 0, 4}};
   std::vector<std::byte> memory(256);
-  StridedCopy copy = Square(runs);
-  copy.src = memory.data();
-  copy.dst = memory.data() + 128;
-  copy.end = 17;
-  EXPECT_DEATH(CopyStrided(copy), "outside the region");
+  Square square;
+  square.copy.src = memory.data();
+  square.copy.dst = memory.data() + 128;
+  square.copy.end = 17;
+  EXPECT_DEATH(CopyStrided(square.copy), "outside the region");
 }
 
 TEST(StridedCopyDeathTest, ACastThatDoesNotExistIsRefused) {
-  const Runs runs = {{0, 0, 4}};
-  StridedCopy copy = Square(runs);
-  copy.dst_dtype = DType::kI32;
-  EXPECT_DEATH(CopyStrided(copy), "no such cast");
+  Square square;
+  square.copy.dst_dtype = DType::kI32;
+  EXPECT_DEATH(CopyStrided(square.copy), "no such cast");
 }
 
 }  // namespace

@@ -1,9 +1,7 @@
 // Taking space from blocks, and giving it back.
 #include "fakes/fake_cuda_block.h"
 
-#include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -26,35 +24,12 @@ bool MayUse(const State& state, const Block& block, int device) {
 
 // Where there is room for so many bytes, which are taken then.
 std::optional<size_t> Take(Block& block, size_t bytes) {
-  const auto gap = std::find_if(block.gaps.begin(), block.gaps.end(),
-                                [bytes](const auto& each) { return each.second >= bytes; });
-  if (gap != block.gaps.end()) {
-    const auto [offset, length] = *gap;
-    block.gaps.erase(gap);
-    if (length > bytes) block.gaps[offset + bytes] = length - bytes;
-    return offset;
-  }
+  const std::optional<size_t> gap = TakeGap(block.gaps, bytes, kPartUnit);
+  if (gap.has_value()) return gap;
   if (bytes > kBlockBytes - block.unused) return std::nullopt;
   const size_t offset = block.unused;
   block.unused += bytes;
   return offset;
-}
-
-void GiveBack(Block& block, size_t offset, size_t bytes) {
-  const auto next = block.gaps.find(offset + bytes);
-  if (next != block.gaps.end()) {
-    bytes += next->second;
-    block.gaps.erase(next);
-  }
-  const auto after = block.gaps.upper_bound(offset);
-  if (after != block.gaps.begin()) {
-    const auto before = std::prev(after);
-    if (before->first + before->second == offset) {
-      before->second += bytes;
-      return;
-    }
-  }
-  block.gaps[offset] = bytes;
 }
 
 Allocation* AllocateIn(State& state, const std::shared_ptr<Block>& block, size_t bytes) {
@@ -98,7 +73,7 @@ Allocation* AllocateInNewBlock(State& state, size_t bytes, int device) {
 void EndInBlock(State& state, const Allocation& old) {
   Block& block = *old.block;
   GiveAddressesBack(state, {old.base, old.bytes, old.reserved, /*is_part=*/true});
-  if (state.config.reuse_addresses) GiveBack(block, old.base - block.base, old.reserved);
+  if (state.config.reuse_addresses) AddGap(block.gaps, old.base - block.base, old.reserved);
   if (--block.parts > 0) return;
   std::erase(state.blocks, old.block);
   GiveAddressesBack(state, {block.base, kBlockBytes, kBlockBytes});

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <thread>
 
@@ -23,9 +22,9 @@ struct Block {
   int device = 0;
   uintptr_t base = 0;
   std::shared_ptr<SharedMemory> memory = {};
-  size_t unused = 0;                   // nothing from here on was ever given out
-  std::map<size_t, size_t> gaps = {};  // what may be given out again: length by offset
-  int parts = 0;                       // that are allocated
+  size_t unused = 0;  // nothing from here on was ever given out
+  Gaps gaps = {};     // by offset: what may be given out again
+  int parts = 0;      // that are allocated
 };
 
 // An allocation in a block that is there; nullptr if none has room.

@@ -122,30 +122,21 @@ namespace fake = sluice::fake_cuda;
 extern "C" {
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) {
-  const char* const name = __func__;
-  return fake::Call(name, [&] {
-    return fake::WithStream(name, stream, [&](fake::State& state, fake::Lock&, const auto& found) {
-      return fake::Begin(state, *found, mode);
-    });
+  return fake::StreamCall(__func__, stream, [mode](fake::State& state, auto&, const auto& found) {
+    return fake::Begin(state, *found, mode);
   });
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* pGraph) {
-  const char* const name = __func__;
-  return fake::Call(name, [&] {
-    return fake::WithStream(name, stream, [&](fake::State& state, fake::Lock&, const auto& found) {
-      return fake::End(state, *found, pGraph);
-    });
+  return fake::StreamCall(__func__, stream, [pGraph](fake::State& state, auto&, const auto& found) {
+    return fake::End(state, *found, pGraph);
   });
 }
 
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream,
                                   enum cudaStreamCaptureStatus* pCaptureStatus) {
-  const char* const name = __func__;
-  return fake::Call(name, [&] {
-    return fake::WithStream(name, stream, [&](fake::State& state, fake::Lock&, const auto& found) {
-      return fake::IsCapturing(state, *found, pCaptureStatus);
-    });
+  return fake::StreamCall(__func__, stream, [&](fake::State& state, auto&, const auto& found) {
+    return fake::IsCapturing(state, *found, pCaptureStatus);
   });
 }
 

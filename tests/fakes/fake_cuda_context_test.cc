@@ -1,6 +1,8 @@
-// Contexts of the fake CUDA runtime: who makes one where, and which calls want the right one.
+// Contexts of the fake CUDA runtime: who makes one where, and which calls want the right one. And
+// its captures: what they forbid to which threads, and how they are lost.
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <thread>
 
 #include "cuda_runtime_api.h"
@@ -15,17 +17,10 @@ constexpr int kNoContext = -1;
 constexpr int kInvalidContext = 201;
 constexpr int kNotFound = 500;
 
-template <class Function>
-Function Find(const char* name) {
-  void* function = nullptr;
-  EXPECT_EQ(cudaGetDriverEntryPointByVersion(name, &function, 12000, 0), cudaSuccess) << name;
-  return reinterpret_cast<Function>(function);
-}
-
 int FindRange(const void* pointer) {
   using GetRange = int (*)(unsigned long long*, size_t*, unsigned long long);
-  return Find<GetRange>("cuMemGetAddressRange")(nullptr, nullptr,
-                                                reinterpret_cast<uintptr_t>(pointer));
+  return FindDriver<GetRange>("cuMemGetAddressRange")(nullptr, nullptr,
+                                                      reinterpret_cast<uintptr_t>(pointer));
 }
 
 class FakeCudaContextTest : public testing::Test {
@@ -60,11 +55,11 @@ TEST_F(FakeCudaContextTest, CallsMakeAContextWhereTheyTakeOne) {
 }
 
 TEST_F(FakeCudaContextTest, TheDriversStack) {
-  const auto get = Find<int (*)(int*, int)>("cuDeviceGet");
-  const auto retain = Find<int (*)(void**, int)>("cuDevicePrimaryCtxRetain");
-  const auto push = Find<int (*)(void*)>("cuCtxPushCurrent");
-  const auto pop = Find<int (*)(void**)>("cuCtxPopCurrent");
-  const auto current = Find<int (*)(void**)>("cuCtxGetCurrent");
+  const auto get = FindDriver<int (*)(int*, int)>("cuDeviceGet");
+  const auto retain = FindDriver<int (*)(void**, int)>("cuDevicePrimaryCtxRetain");
+  const auto push = FindDriver<int (*)(void*)>("cuCtxPushCurrent");
+  const auto pop = FindDriver<int (*)(void**)>("cuCtxPopCurrent");
+  const auto current = FindDriver<int (*)(void**)>("cuCtxGetCurrent");
   void* context = nullptr;
   void* seen = nullptr;
   int device = -1;
@@ -101,6 +96,90 @@ TEST_F(FakeCudaContextTest, MemoryIsOfADevice) {
   EXPECT_THAT(
       FakeCudaMisuse(),
       testing::ElementsAre(testing::HasSubstr("memory of device 0, while device 1 is current")));
+}
+
+class FakeCudaCaptureTest : public testing::Test {
+ protected:
+  void SetUp() override { FakeCudaConfigure({}); }
+
+  // What the capture of a stream ends with after `meanwhile`.
+  static cudaError_t Capture(cudaStreamCaptureMode mode, const std::function<void()>& meanwhile) {
+    const ScopedStream stream;
+    EXPECT_EQ(cudaStreamBeginCapture(stream.get(), mode), cudaSuccess);
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    EXPECT_EQ(cudaStreamIsCapturing(stream.get(), &status), cudaSuccess);
+    EXPECT_EQ(status, cudaStreamCaptureStatusActive);
+    meanwhile();
+    cudaGraph_t graph = nullptr;
+    const cudaError_t ended = cudaStreamEndCapture(stream.get(), &graph);
+    EXPECT_EQ(graph != nullptr, ended == cudaSuccess);
+    EXPECT_EQ(cudaStreamIsCapturing(stream.get(), &status), cudaSuccess);
+    EXPECT_EQ(status, cudaStreamCaptureStatusNone);
+    return ended;
+  }
+
+  // A query on another thread, in this mode, of an event that has nothing to do with the capture.
+  static void Query(cudaStreamCaptureMode mode, cudaError_t expected) {
+    std::thread([=] {
+      const CudaEvent event;
+      cudaStreamCaptureMode before = mode;
+      EXPECT_EQ(cudaThreadExchangeStreamCaptureMode(&before), cudaSuccess);
+      EXPECT_EQ(before, cudaStreamCaptureModeGlobal);
+      EXPECT_EQ(cudaEventQuery(event.get()), expected);
+    }).join();
+  }
+};
+
+TEST_F(FakeCudaCaptureTest, OtherThreadsMayNotQuery) {
+  EXPECT_EQ(Capture(cudaStreamCaptureModeGlobal,
+                    [] { Query(cudaStreamCaptureModeGlobal, cudaErrorStreamCaptureUnsupported); }),
+            cudaErrorStreamCaptureInvalidated);
+  EXPECT_EQ(Capture(cudaStreamCaptureModeThreadLocal,
+                    [] { Query(cudaStreamCaptureModeGlobal, cudaSuccess); }),
+            cudaSuccess);
+}
+
+TEST_F(FakeCudaCaptureTest, RelaxedThreadsMay) {
+  for (const auto mode : {cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed}) {
+    EXPECT_EQ(Capture(cudaStreamCaptureModeGlobal, [mode] { Query(mode, cudaSuccess); }),
+              cudaSuccess);
+  }
+}
+
+TEST_F(FakeCudaCaptureTest, TheThreadThatCapturesMayNotAllocate) {
+  void* memory = nullptr;
+  EXPECT_EQ(Capture(cudaStreamCaptureModeThreadLocal,
+                    [&] { EXPECT_EQ(cudaMalloc(&memory, 8), cudaErrorStreamCaptureUnsupported); }),
+            cudaErrorStreamCaptureInvalidated);
+  EXPECT_EQ(Capture(cudaStreamCaptureModeRelaxed,
+                    [&] { EXPECT_EQ(cudaMalloc(&memory, 8), cudaSuccess); }),
+            cudaSuccess);
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+}
+
+// As driver 580 does it on an H200.
+TEST_F(FakeCudaCaptureTest, TheQuestionForItsDeviceEndsAStreamsCapture) {
+  const ScopedStream stream;
+  ASSERT_EQ(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeRelaxed), cudaSuccess);
+  int device = -1;
+  EXPECT_EQ(cudaStreamGetDevice(stream.get(), &device), cudaErrorStreamCaptureUnsupported);
+  EXPECT_EQ(device, -1);
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(stream.get(), &graph), cudaErrorStreamCaptureInvalidated);
+}
+
+TEST_F(FakeCudaCaptureTest, ACapturedStreamRunsNothingAndWaitsForNothingOutside) {
+  const ScopedStream stream;
+  const CudaEvent event;
+  bool ran = false;
+  ASSERT_EQ(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeRelaxed), cudaSuccess);
+  EXPECT_EQ(FakeCudaEnqueue(stream.get(), [&] { ran = true; }), cudaSuccess);
+  EXPECT_EQ(cudaStreamWaitEvent(stream.get(), event.get()), cudaErrorStreamCaptureIsolation);
+  EXPECT_EQ(cudaStreamQuery(stream.get()), cudaErrorStreamCaptureUnsupported);
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(stream.get(), &graph), cudaErrorStreamCaptureInvalidated);
+  EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
+  EXPECT_FALSE(ran);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The calls about devices and versions.
 #include <cstdint>
 #include <cstdio>
+#include <map>
 
 #include "fakes/fake_cuda_call.h"
 #include "fakes/fake_cuda_context.h"
@@ -58,44 +59,31 @@ cudaError_t Properties(cudaDeviceProp* properties, int device) {
 
 // What the device has of an attribute; of those not named here, nothing.
 int Attribute(cudaDeviceAttr attribute, int device) {
-  switch (attribute) {
-    case cudaDevAttrMaxThreadsPerBlock:
-      return kThreadsPerBlock;
-    case cudaDevAttrMaxGridDimX:
-      return INT32_MAX;
-    case cudaDevAttrMaxSharedMemoryPerBlock:
-      return kSharedBytes;
-    case cudaDevAttrWarpSize:
-      return kWarp;
-    case cudaDevAttrMultiProcessorCount:
-      return kMultiprocessors;
-    case cudaDevAttrPciBusId:
-      return BusOf(device);
-    case cudaDevAttrGlobalMemoryBusWidth:
-      return kBusBits;
-    case cudaDevAttrL2CacheSize:
-      return kL2Bytes;
-    case cudaDevAttrMaxThreadsPerMultiProcessor:
-      return kThreadsPerMultiprocessor;
-    case cudaDevAttrAsyncEngineCount:
-      return kCopyEngines;
-    case cudaDevAttrComputeCapabilityMajor:
-      return FakeCudaConfiguration().compute_capability / 10;
-    case cudaDevAttrComputeCapabilityMinor:
-      return FakeCudaConfiguration().compute_capability % 10;
-    case cudaDevAttrHostNumaId:
-      return FakeCudaConfiguration().numa_node;
-    case cudaDevAttrCanMapHostMemory:
-    case cudaDevAttrUnifiedAddressing:
-    case cudaDevAttrStreamPrioritiesSupported:
-    case cudaDevAttrCanUseHostPointerForRegisteredMem:
-    case cudaDevAttrHostRegisterSupported:
-    case cudaDevAttrHostRegisterReadOnlySupported:
-    case cudaDevAttrIpcEventSupport:
-      return 1;
-    default:
-      return 0;
-  }
+  const FakeCudaConfig config = FakeCudaConfiguration();
+  const std::map<cudaDeviceAttr, int> attributes = {
+      {cudaDevAttrMaxThreadsPerBlock, kThreadsPerBlock},
+      {cudaDevAttrMaxGridDimX, INT32_MAX},
+      {cudaDevAttrMaxSharedMemoryPerBlock, kSharedBytes},
+      {cudaDevAttrWarpSize, kWarp},
+      {cudaDevAttrMultiProcessorCount, kMultiprocessors},
+      {cudaDevAttrPciBusId, BusOf(device)},
+      {cudaDevAttrGlobalMemoryBusWidth, kBusBits},
+      {cudaDevAttrL2CacheSize, kL2Bytes},
+      {cudaDevAttrMaxThreadsPerMultiProcessor, kThreadsPerMultiprocessor},
+      {cudaDevAttrAsyncEngineCount, kCopyEngines},
+      {cudaDevAttrComputeCapabilityMajor, config.compute_capability / 10},
+      {cudaDevAttrComputeCapabilityMinor, config.compute_capability % 10},
+      {cudaDevAttrHostNumaId, config.numa_node},
+      {cudaDevAttrCanMapHostMemory, 1},
+      {cudaDevAttrUnifiedAddressing, 1},
+      {cudaDevAttrStreamPrioritiesSupported, 1},
+      {cudaDevAttrCanUseHostPointerForRegisteredMem, 1},
+      {cudaDevAttrHostRegisterSupported, 1},
+      {cudaDevAttrHostRegisterReadOnlySupported, 1},
+      {cudaDevAttrIpcEventSupport, 1},
+  };
+  const auto found = attributes.find(attribute);
+  return found == attributes.end() ? 0 : found->second;
 }
 
 cudaError_t CanAccessPeer(int* can, int device, int peer) {
@@ -114,6 +102,15 @@ cudaError_t EnablePeer(int peer, unsigned flags) {
   state.devices[static_cast<size_t>(peer)].has_context = true;
   const bool is_new = state.devices[static_cast<size_t>(device)].peers.insert(peer).second;
   return is_new ? cudaSuccess : cudaErrorPeerAccessAlreadyEnabled;
+}
+
+// Works without a device and with any driver.
+cudaError_t Version(const char* function, int* version, int number) {
+  const cudaError_t failure = CountCall(function);
+  if (failure != cudaSuccess) return Remember(failure);
+  if (version == nullptr) return Remember(cudaErrorInvalidValue);
+  *version = number;
+  return cudaSuccess;
 }
 
 }  // namespace
@@ -191,21 +188,12 @@ cudaError_t cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) {
   return fake::Call(__func__, [&] { return fake::EnablePeer(peerDevice, flags); });
 }
 
-// Works without a device and with any driver.
 cudaError_t cudaDriverGetVersion(int* driverVersion) {
-  const cudaError_t failure = fake::CountCall(__func__);
-  if (failure != cudaSuccess) return fake::Remember(failure);
-  if (driverVersion == nullptr) return fake::Remember(cudaErrorInvalidValue);
-  *driverVersion = sluice::FakeCudaConfiguration().driver_version;
-  return cudaSuccess;
+  return fake::Version(__func__, driverVersion, sluice::FakeCudaConfiguration().driver_version);
 }
 
 cudaError_t cudaRuntimeGetVersion(int* runtimeVersion) {
-  const cudaError_t failure = fake::CountCall(__func__);
-  if (failure != cudaSuccess) return fake::Remember(failure);
-  if (runtimeVersion == nullptr) return fake::Remember(cudaErrorInvalidValue);
-  *runtimeVersion = CUDART_VERSION;
-  return cudaSuccess;
+  return fake::Version(__func__, runtimeVersion, CUDART_VERSION);
 }
 
 }  // extern "C"

@@ -117,6 +117,7 @@ cudaError_t EventQuery(State& state, Lock&, const std::shared_ptr<Event>& event)
 }
 
 cudaError_t EventSynchronize(State& state, Lock& lock, const std::shared_ptr<Event>& event) {
+  CountHostWait();
   const std::shared_ptr<Record> record = event->record;
   if (IsCurrent(*event)) {
     WaitUntilDone(lock, record->position);
@@ -149,12 +150,15 @@ cudaError_t ElapsedTime(State& state, float* ms, cudaEvent_t start, cudaEvent_t 
   return cudaSuccess;
 }
 
-// Runs `body(state, lock, event)` if there is such an event.
+// A call about an event: runs `body(state, lock, event)` if there is such an event.
 template <class Body>
-cudaError_t WithEvent(const char* function, cudaEvent_t handle, const Body& body) {
-  auto [state, lock] = LockState();
-  const std::shared_ptr<Event> event = FindEvent(state, handle, function);
-  return event == nullptr ? cudaErrorInvalidResourceHandle : body(state, lock, event);
+cudaError_t EventCall(const char* function, cudaEvent_t handle, const Body& body,
+                      IfFailed if_failed = IfFailed::kNothing) {
+  return Call(function, if_failed, [&] {
+    auto [state, lock] = LockState();
+    const std::shared_ptr<Event> event = FindEvent(state, handle, function);
+    return event == nullptr ? cudaErrorInvalidResourceHandle : body(state, lock, event);
+  });
 }
 
 cudaError_t CreateEvent(cudaEvent_t* event, unsigned flags) {
@@ -189,38 +193,29 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t handle) {
-  const char* const name = __func__;
-  return fake::Call(name, fake::IfFailed::kDoIt, [&] {
-    return fake::WithEvent(name, handle, [](fake::State& state, fake::Lock&, const auto& event) {
-      state.destroyed_events.insert(event->handle);
-      state.events.erase(event->handle);
-      return cudaSuccess;
-    });
-  });
+  const auto destroy = [](fake::State& state, fake::Lock&, const auto& event) {
+    state.destroyed_events.insert(event->handle);
+    state.events.erase(event->handle);
+    return cudaSuccess;
+  };
+  return fake::EventCall(__func__, handle, destroy, fake::IfFailed::kDoIt);
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t handle, cudaStream_t stream_handle) {
   const char* const name = __func__;
-  return fake::Call(name, [&] {
-    return fake::WithEvent(name, handle, [&](fake::State& state, fake::Lock&, const auto& event) {
-      const auto stream = FindStream(state, stream_handle, name);
-      return stream == nullptr ? cudaErrorInvalidResourceHandle
-                               : fake::RecordEvent(state, stream, event);
-    });
+  return fake::EventCall(name, handle, [&](fake::State& state, auto&, const auto& event) {
+    const auto stream = FindStream(state, stream_handle, name);
+    return stream == nullptr ? cudaErrorInvalidResourceHandle
+                             : fake::RecordEvent(state, stream, event);
   });
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t handle) {
-  const char* const name = __func__;
-  return fake::Call(name, [&] { return fake::WithEvent(name, handle, fake::EventQuery); });
+  return fake::EventCall(__func__, handle, fake::EventQuery);
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
-  const char* const name = __func__;
-  return fake::Call(name, fake::IfFailed::kDoIt, [&] {
-    fake::CountHostWait();
-    return fake::WithEvent(name, handle, fake::EventSynchronize);
-  });
+  return fake::EventCall(__func__, handle, fake::EventSynchronize, fake::IfFailed::kDoIt);
 }
 
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) {

@@ -33,18 +33,11 @@ std::vector<unsigned char> Fetch(const void* memory) {
 // A process of its own, below.
 TEST(DISABLED_Child, WaitsReadsAndWrites) {
   const Handles handles = FromParent<Handles>().value();
-  void* memory = nullptr;
-  void* again = nullptr;
-  ASSERT_EQ(cudaIpcOpenMemHandle(&memory, handles.memory, cudaIpcMemLazyEnablePeerAccess),
-            cudaSuccess);
-  ASSERT_EQ(cudaIpcOpenMemHandle(&again, handles.memory, cudaIpcMemLazyEnablePeerAccess),
-            cudaSuccess);
-  EXPECT_EQ(again, memory);
-  EXPECT_EQ(cudaIpcCloseMemHandle(again), cudaSuccess);
-  cudaEvent_t written = nullptr;
-  cudaEvent_t changed = nullptr;
-  ASSERT_EQ(cudaIpcOpenEventHandle(&written, handles.written), cudaSuccess);
-  ASSERT_EQ(cudaIpcOpenEventHandle(&changed, handles.changed), cudaSuccess);
+  void* const memory = Open(handles.memory);
+  EXPECT_EQ(Open(handles.memory), memory);
+  EXPECT_EQ(cudaIpcCloseMemHandle(memory), cudaSuccess);
+  const cudaEvent_t written = Open(handles.written);
+  const cudaEvent_t changed = Open(handles.changed);
   const CudaMemory copy(kBytes);
   const ScopedStream stream;
   EXPECT_EQ(cudaStreamWaitEvent(stream.get(), written), cudaSuccess);
@@ -64,10 +57,7 @@ TEST(FakeCudaIpcTest, ProcessesShareMemoryAndEvents) {
   const CudaMemory memory(kBytes);
   const CudaEvent written(kShared);
   const CudaEvent changed(kShared);
-  Handles handles;
-  ASSERT_EQ(cudaIpcGetMemHandle(&handles.memory, memory.data()), cudaSuccess);
-  ASSERT_EQ(cudaIpcGetEventHandle(&handles.written, written.get()), cudaSuccess);
-  ASSERT_EQ(cudaIpcGetEventHandle(&handles.changed, changed.get()), cudaSuccess);
+  const Handles handles = {HandleOf(memory.data()), HandleOf(written), HandleOf(changed)};
   const ScopedStream stream;
   Door door(stream.get());
   ASSERT_EQ(cudaMemsetAsync(memory.data(), 7, kBytes, stream.get()), cudaSuccess);
@@ -85,18 +75,14 @@ TEST(FakeCudaIpcTest, ProcessesShareMemoryAndEvents) {
 
 // A process of its own, below.
 TEST(DISABLED_Child, LeavesItsMappingOpen) {
-  const Handles handles = FromParent<Handles>().value();
-  void* memory = nullptr;
-  ASSERT_EQ(cudaIpcOpenMemHandle(&memory, handles.memory, cudaIpcMemLazyEnablePeerAccess),
-            cudaSuccess);
+  Open(FromParent<Handles>().value().memory);
   EXPECT_THAT(FakeCudaCheckClean(), ElementsAre(HasSubstr("a mapping never closed")));
 }
 
 TEST(FakeCudaIpcTest, WhatIsLeftOpenIsReportedAndEndsWithTheProcess) {
   FakeCudaConfigure({});
   const CudaMemory memory(kBytes);
-  Handles handles = {};
-  ASSERT_EQ(cudaIpcGetMemHandle(&handles.memory, memory.data()), cudaSuccess);
+  const Handles handles = {HandleOf(memory.data()), {}, {}};
   EXPECT_EQ(RunChild("DISABLED_Child.LeavesItsMappingOpen", handles), 0);
 }
 
@@ -104,32 +90,18 @@ TEST(FakeCudaIpcTest, AHandleWhereItWasMadeIsAnErrorUnlessAllowed) {
   FakeCudaConfigure({});
   const CudaMemory memory(kBytes);
   const CudaEvent event(kShared);
-  cudaIpcMemHandle_t memory_handle;
-  cudaIpcEventHandle_t event_handle;
-  ASSERT_EQ(cudaIpcGetMemHandle(&memory_handle, memory.At(100)), cudaSuccess);
-  ASSERT_EQ(cudaIpcGetEventHandle(&event_handle, event.get()), cudaSuccess);
-  void* opened = nullptr;
-  cudaEvent_t opened_event = nullptr;
-  EXPECT_EQ(cudaIpcOpenMemHandle(&opened, memory_handle, cudaIpcMemLazyEnablePeerAccess),
-            cudaErrorDeviceUninitialized);
-  EXPECT_EQ(cudaIpcOpenEventHandle(&opened_event, event_handle), cudaErrorDeviceUninitialized);
+  Open(HandleOf(memory.At(100)), cudaErrorDeviceUninitialized);
+  Open(HandleOf(event), cudaErrorDeviceUninitialized);
 }
 
 TEST(FakeCudaIpcTest, RanksAsThreadsOpenEachOthersHandles) {
   FakeCudaConfigure({.same_process_ipc = true});
   const CudaMemory memory(kBytes);
   const CudaEvent event(kShared);
-  cudaIpcMemHandle_t memory_handle;
-  cudaIpcEventHandle_t event_handle;
   // Of the whole allocation, whatever the pointer.
-  ASSERT_EQ(cudaIpcGetMemHandle(&memory_handle, memory.At(100)), cudaSuccess);
-  ASSERT_EQ(cudaIpcGetEventHandle(&event_handle, event.get()), cudaSuccess);
-  void* opened = nullptr;
-  cudaEvent_t opened_event = nullptr;
-  ASSERT_EQ(cudaIpcOpenMemHandle(&opened, memory_handle, cudaIpcMemLazyEnablePeerAccess),
-            cudaSuccess);
+  void* const opened = Open(HandleOf(memory.At(100)));
   EXPECT_NE(opened, memory.data());
-  ASSERT_EQ(cudaIpcOpenEventHandle(&opened_event, event_handle), cudaSuccess);
+  const cudaEvent_t opened_event = Open(HandleOf(event));
   {
     const ScopedStream maker;
     const ScopedStream other;
@@ -151,14 +123,6 @@ TEST(FakeCudaIpcTest, RanksAsThreadsOpenEachOthersHandles) {
   EXPECT_EQ(cudaEventDestroy(opened_event), cudaSuccess);
 }
 
-// The driver's functions, as programs get at them.
-template <class Function>
-Function Driver(const char* name) {
-  void* function = nullptr;
-  EXPECT_EQ(cudaGetDriverEntryPointByVersion(name, &function, 12000, 0, nullptr), cudaSuccess);
-  return reinterpret_cast<Function>(function);
-}
-
 TEST(FakeCudaIpcTest, MemoryOfPoolsHasNoHandle) {
   FakeCudaConfigure({});
   const CudaMemory own(kBytes);
@@ -167,7 +131,7 @@ TEST(FakeCudaIpcTest, MemoryOfPoolsHasNoHandle) {
     const FakeCudaPool pool;
     ASSERT_EQ(cudaMalloc(&pooled, kBytes), cudaSuccess);
   }
-  auto* const ask = Driver<int (*)(void*, int, unsigned long long)>("cuPointerGetAttribute");
+  auto* const ask = FindDriver<int (*)(void*, int, unsigned long long)>("cuPointerGetAttribute");
   constexpr int kIsLegacyCudaIpcCapable = 10;
   const auto is_capable = [ask](const void* pointer) {
     int is = -1;
@@ -176,43 +140,29 @@ TEST(FakeCudaIpcTest, MemoryOfPoolsHasNoHandle) {
   };
   EXPECT_EQ(is_capable(own.At(7)), 1);
   EXPECT_EQ(is_capable(pooled), 0);
-  cudaIpcMemHandle_t handle;
-  EXPECT_EQ(cudaIpcGetMemHandle(&handle, own.At(7)), cudaSuccess);
+  cudaIpcMemHandle_t handle = HandleOf(own.At(7));
   EXPECT_EQ(cudaIpcGetMemHandle(&handle, pooled), cudaErrorInvalidValue);
   EXPECT_EQ(cudaFree(pooled), cudaSuccess);
-}
-
-size_t FreeBytes() {
-  size_t free = 0;
-  size_t total = 0;
-  EXPECT_EQ(cudaMemGetInfo(&free, &total), cudaSuccess);
-  return free;
 }
 
 TEST(FakeCudaIpcTest, FreedMemoryThatIsOpenIsHeldAndInTheWay) {
   constexpr size_t kOwnBytes = size_t{3} << 20;  // in no block that others share
   FakeCudaConfigure({.same_process_ipc = true, .free_while_open = true, .reuse_addresses = true});
   const size_t free_bytes = FreeBytes();
-  cudaIpcMemHandle_t handle;
   void* stale = nullptr;
   const void* place = nullptr;
   {
     const CudaMemory freed(kOwnBytes);
     place = freed.data();
-    ASSERT_EQ(cudaIpcGetMemHandle(&handle, freed.data()), cudaSuccess);
-    ASSERT_EQ(cudaIpcOpenMemHandle(&stale, handle, cudaIpcMemLazyEnablePeerAccess), cudaSuccess);
+    stale = Open(HandleOf(place));
   }
   EXPECT_EQ(FreeBytes(), free_bytes - kOwnBytes);
   const CudaMemory next(kOwnBytes);
   ASSERT_EQ(next.data(), place);
-  ASSERT_EQ(cudaIpcGetMemHandle(&handle, next.data()), cudaSuccess);
-  void* opened = nullptr;
-  EXPECT_EQ(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess),
-            cudaErrorAlreadyMapped);
+  Open(HandleOf(place), cudaErrorAlreadyMapped);
   EXPECT_EQ(cudaIpcCloseMemHandle(stale), cudaSuccess);
   EXPECT_EQ(FreeBytes(), free_bytes - kOwnBytes);
-  EXPECT_EQ(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess), cudaSuccess);
-  EXPECT_EQ(cudaIpcCloseMemHandle(opened), cudaSuccess);
+  EXPECT_EQ(cudaIpcCloseMemHandle(Open(HandleOf(place))), cudaSuccess);
 }
 
 TEST(FakeCudaIpcTest, VisibleDevicesHaveNumbersOfTheirOwn) {
@@ -231,13 +181,11 @@ TEST(FakeCudaIpcTest, VisibleDevicesHaveNumbersOfTheirOwn) {
 TEST(FakeCudaIpcTest, EventsAreFinite) {
   FakeCudaConfigure({.same_process_ipc = true, .events_max = 2});
   const CudaEvent own(kShared);
-  cudaIpcEventHandle_t handle;
-  ASSERT_EQ(cudaIpcGetEventHandle(&handle, own.get()), cudaSuccess);
-  cudaEvent_t opened = nullptr;
-  ASSERT_EQ(cudaIpcOpenEventHandle(&opened, handle), cudaSuccess);
+  const cudaIpcEventHandle_t handle = HandleOf(own);
+  const cudaEvent_t opened = Open(handle);
   cudaEvent_t more = nullptr;
   EXPECT_EQ(cudaEventCreateWithFlags(&more, kShared), cudaErrorMemoryAllocation);
-  EXPECT_EQ(cudaIpcOpenEventHandle(&more, handle), cudaErrorMemoryAllocation);
+  Open(handle, cudaErrorMemoryAllocation);
   EXPECT_EQ(cudaEventDestroy(opened), cudaSuccess);
 }
 
@@ -245,18 +193,15 @@ TEST(FakeCudaIpcTest, MisuseIsReported) {
   FakeCudaConfigure({.same_process_ipc = true});
   void* memory = nullptr;
   ASSERT_EQ(cudaMalloc(&memory, 100), cudaSuccess);
-  cudaIpcMemHandle_t handle;
-  ASSERT_EQ(cudaIpcGetMemHandle(&handle, memory), cudaSuccess);
-  void* opened = nullptr;
-  ASSERT_EQ(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess), cudaSuccess);
+  cudaIpcMemHandle_t handle = HandleOf(memory);
+  void* const opened = Open(handle);
   EXPECT_EQ(cudaFree(memory), cudaSuccess);
   EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("still have open")));
   EXPECT_EQ(cudaIpcGetMemHandle(&handle, opened), cudaErrorInvalidValue);
   EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("no memory of this process's")));
   EXPECT_EQ(cudaIpcCloseMemHandle(opened), cudaSuccess);
   // The maker is gone, and with it what the handle names.
-  EXPECT_EQ(cudaIpcOpenMemHandle(&opened, handle, cudaIpcMemLazyEnablePeerAccess),
-            cudaErrorMapBufferObjectFailed);
+  Open(handle, cudaErrorMapBufferObjectFailed);
   const CudaEvent own;
   cudaIpcEventHandle_t event_handle;
   EXPECT_EQ(cudaIpcGetEventHandle(&event_handle, own.get()), cudaErrorInvalidValue);

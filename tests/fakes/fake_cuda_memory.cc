@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,39 +40,6 @@ uintptr_t RoundUp(uintptr_t address, size_t alignment) {
   return (address + alignment - 1) / alignment * alignment;
 }
 
-// Takes address space of what was freed: the first that is long enough. 0 if there is none.
-uintptr_t Reuse(State& state, size_t reserved, size_t alignment) {
-  const auto found = std::find_if(
-      state.reusable.begin(), state.reusable.end(), [reserved, alignment](const auto& range) {
-        return RoundUp(range.first, alignment) + reserved <= range.first + range.second;
-      });
-  if (found == state.reusable.end()) return 0;
-  const auto [base, bytes] = *found;
-  state.reusable.erase(found);
-  const uintptr_t taken = RoundUp(base, alignment);
-  if (taken > base) state.reusable[base] = taken - base;
-  const size_t rest = base + bytes - taken - reserved;
-  if (rest > 0) state.reusable[taken + reserved] = rest;
-  return taken;
-}
-
-void GiveForReuse(State& state, uintptr_t base, size_t reserved) {
-  const auto next = state.reusable.find(base + reserved);
-  if (next != state.reusable.end()) {
-    reserved += next->second;
-    state.reusable.erase(next);
-  }
-  const auto after = state.reusable.upper_bound(base);
-  if (after != state.reusable.begin()) {
-    const auto before = std::prev(after);
-    if (before->first + before->second == base) {
-      before->second += reserved;
-      return;
-    }
-  }
-  state.reusable[base] = reserved;
-}
-
 uintptr_t FreshAddresses(size_t reserved, size_t alignment) {
   const size_t more = reserved + alignment;
   void* const all =
@@ -94,6 +62,37 @@ void Remember(State& state, const FreedRange& range) {
 }
 
 }  // namespace
+
+std::optional<uintptr_t> TakeGap(Gaps& gaps, size_t bytes, size_t alignment) {
+  const auto found = std::find_if(gaps.begin(), gaps.end(), [bytes, alignment](const auto& gap) {
+    return RoundUp(gap.first, alignment) + bytes <= gap.first + gap.second;
+  });
+  if (found == gaps.end()) return std::nullopt;
+  const auto [begin, length] = *found;
+  gaps.erase(found);
+  const uintptr_t taken = RoundUp(begin, alignment);
+  if (taken > begin) gaps[begin] = taken - begin;
+  const size_t rest = begin + length - taken - bytes;
+  if (rest > 0) gaps[taken + bytes] = rest;
+  return taken;
+}
+
+void AddGap(Gaps& gaps, uintptr_t begin, size_t bytes) {
+  const auto next = gaps.find(begin + bytes);
+  if (next != gaps.end()) {
+    bytes += next->second;
+    gaps.erase(next);
+  }
+  const auto after = gaps.upper_bound(begin);
+  if (after != gaps.begin()) {
+    const auto before = std::prev(after);
+    if (before->first + before->second == begin) {
+      before->second += bytes;
+      return;
+    }
+  }
+  gaps[begin] = bytes;
+}
 
 const Allocation* Find(const State& state, const void* pointer) {
   auto next = state.allocations.upper_bound(Address(pointer));
@@ -165,13 +164,13 @@ void AddUse(State& state, const void* pointer, Use use) {
 }
 
 uintptr_t TakeAddresses(State& state, size_t reserved, size_t alignment) {
-  const uintptr_t base = Reuse(state, reserved, alignment);
-  return base != 0 ? base : FreshAddresses(reserved, alignment);
+  const std::optional<uintptr_t> base = TakeGap(state.reusable, reserved, alignment);
+  return base.has_value() ? *base : FreshAddresses(reserved, alignment);
 }
 
 void GiveAddressesBack(State& state, const FreedRange& range) {
   if (!state.config.reuse_addresses) return Remember(state, range);
-  if (!range.is_part) GiveForReuse(state, range.base, range.reserved);
+  if (!range.is_part) AddGap(state.reusable, range.base, range.reserved);
 }
 
 Allocation* MapDevice(State& state, MemoryKind kind, const std::shared_ptr<SharedMemory>& memory,

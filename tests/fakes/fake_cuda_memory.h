@@ -3,7 +3,9 @@
 #define SLUICE_TESTS_FAKES_FAKE_CUDA_MEMORY_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "fakes/fake_cuda_state.h"
 #include "fakes/fake_shared_memory.h"
@@ -32,6 +34,11 @@ Allocation* Find(State& state, const void* pointer);
 
 // Notes a use of the allocation at the pointer, if it is one.
 void AddUse(State& state, const void* pointer, Use use);
+
+// Takes so many bytes of the first gap that has them, from a multiple of `alignment` on.
+std::optional<uintptr_t> TakeGap(Gaps& gaps, size_t bytes, size_t alignment);
+// Joins what touches.
+void AddGap(Gaps& gaps, uintptr_t begin, size_t bytes);
 
 // Takes address space that the host cannot touch, also such as was given back if addresses are
 // reused; 0 if there is none.

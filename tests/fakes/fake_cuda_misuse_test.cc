@@ -23,17 +23,21 @@ class FakeCudaMisuseTest : public testing::Test {
   const ScopedStream stream_;
 };
 
+// In a block that others share, and alone.
 TEST_F(FakeCudaMisuseTest, MemoryAfterItWasFreed) {
-  void* memory = nullptr;
-  ASSERT_EQ(cudaMalloc(&memory, 100), cudaSuccess);
-  ASSERT_EQ(cudaFree(memory), cudaSuccess);
-  EXPECT_THAT(FakeCudaMisuse(), IsEmpty());
-  EXPECT_EQ(cudaMemsetAsync(memory, 0, 100, stream_.get()), cudaErrorInvalidValue);
-  EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("were freed")));
-  EXPECT_EQ(cudaFree(memory), cudaErrorInvalidValue);
-  EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("which was freed")));
-  EXPECT_EQ(FakeCudaHostPointer(memory, 1), nullptr);
-  EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("were freed")));
+  const CudaMemory beside(100);
+  for (const size_t bytes : {size_t{100}, size_t{3} << 20}) {
+    void* memory = nullptr;
+    ASSERT_EQ(cudaMalloc(&memory, bytes), cudaSuccess);
+    ASSERT_EQ(cudaFree(memory), cudaSuccess);
+    EXPECT_THAT(FakeCudaMisuse(), IsEmpty());
+    EXPECT_EQ(cudaMemsetAsync(memory, 0, bytes, stream_.get()), cudaErrorInvalidValue);
+    EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("were freed")));
+    EXPECT_EQ(cudaFree(memory), cudaErrorInvalidValue);
+    EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("which was freed")));
+    EXPECT_EQ(FakeCudaHostPointer(memory, 1), nullptr);
+    EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("were freed")));
+  }
 }
 
 TEST_F(FakeCudaMisuseTest, PointersThatItDidNotGiveOut) {
@@ -54,6 +58,8 @@ TEST_F(FakeCudaMisuseTest, RangesBeyondTheirMemory) {
   EXPECT_EQ(cudaMemcpyAsync(memory.data(), memory.At(101), 1, cudaMemcpyDefault, stream_.get()),
             cudaErrorInvalidValue);
   EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("beyond the 100 bytes")));
+  EXPECT_EQ(cudaMemsetAsync(memory.At(9000), 0, 1, stream_.get()), cudaErrorInvalidValue);
+  EXPECT_THAT(FakeCudaMisuse(), ElementsAre(HasSubstr("in none that is allocated")));
   std::vector<char> host(100);
   ASSERT_EQ(cudaHostRegister(host.data() + 10, 20, 0), cudaSuccess);
   EXPECT_EQ(cudaMemcpyAsync(memory.data(), host.data(), 30, cudaMemcpyDefault, stream_.get()),
@@ -131,14 +137,6 @@ TEST_F(FakeCudaMisuseTest, KernelsThatAreFirstLaunchedWhileTheDeviceWorks) {
   EXPECT_EQ(FakeCudaLaunch("lazy", stream.get(), [] {}, {}), cudaSuccess);
   door.Open();
   EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
-}
-
-TEST_F(FakeCudaMisuseTest, EventsBeyondTheLimit) {
-  FakeCudaConfigure({.events_max = 2});
-  const CudaEvent first;
-  const CudaEvent second;
-  cudaEvent_t third = nullptr;
-  EXPECT_EQ(cudaEventCreateWithFlags(&third, cudaEventDisableTiming), cudaErrorMemoryAllocation);
 }
 
 TEST(FakeCudaLeftTest, MemoryStreamsEventsAndRegistrations) {

@@ -37,6 +37,9 @@ inline uint64_t NextAllocationId() {
   return ++last;
 }
 
+// Stretches that are free: their lengths, by where they begin. No two of them touch.
+using Gaps = std::map<uintptr_t, size_t>;
+
 struct Allocation {
   uint64_t id = NextAllocationId();
   MemoryKind kind = MemoryKind::kDevice;
@@ -86,7 +89,7 @@ struct State {
   std::map<uintptr_t, Allocation> allocations;  // by base
   std::vector<std::shared_ptr<Block>> blocks;   // with allocations in them
   std::deque<FreedRange> freed;
-  std::map<uintptr_t, size_t> reusable;  // address space: its length, by where it begins
+  Gaps reusable;  // address space of what was freed
   std::vector<HeldMemory> held;
   std::map<uintptr_t, std::shared_ptr<Stream>> streams;  // by handle, also destroyed ones
   std::map<uintptr_t, std::shared_ptr<Event>> events;

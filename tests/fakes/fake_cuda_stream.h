@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "fakes/fake_cuda_call.h"
 #include "fakes/fake_cuda_state.h"
 
 namespace sluice::fake_cuda {
@@ -84,6 +85,13 @@ cudaError_t WithStream(const char* function, cudaStream_t handle, const Body& bo
   auto [state, lock] = LockState();
   const std::shared_ptr<Stream> stream = FindStream(state, handle, function);
   return stream == nullptr ? cudaErrorInvalidResourceHandle : body(state, lock, stream);
+}
+
+// The same as a whole call.
+template <class Body>
+cudaError_t StreamCall(const char* function, cudaStream_t handle, const Body& body,
+                       IfFailed if_failed = IfFailed::kNothing) {
+  return Call(function, if_failed, [&] { return WithStream(function, handle, body); });
 }
 
 std::shared_ptr<Stream> MakeStream(State& state, int device);

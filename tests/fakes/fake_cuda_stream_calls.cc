@@ -111,67 +111,52 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* pStream, unsigned int fla
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
-  const char* const name = __func__;
-  return fake::Call(name, fake::IfFailed::kDoIt, [&] {
-    if (handle == nullptr) return cudaErrorInvalidResourceHandle;
-    return fake::WithStream(name, handle, [&](fake::State&, fake::Lock&, const auto& stream) {
-      if (stream->is_null) return cudaErrorInvalidResourceHandle;
-      Destroy(*stream);
-      return cudaSuccess;
-    });
-  });
+  const auto destroy = [](fake::State&, fake::Lock&, const auto& stream) {
+    if (stream->is_null) return cudaErrorInvalidResourceHandle;
+    Destroy(*stream);
+    return cudaSuccess;
+  };
+  return fake::StreamCall(__func__, handle, destroy, fake::IfFailed::kDoIt);
 }
 
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
-  const char* const name = __func__;
-  return fake::Call(name, [&] {
-    return fake::WithStream(name, handle, [](fake::State& state, fake::Lock&, const auto& stream) {
-      cudaError_t error = RefuseCapturing(*stream, cudaErrorStreamCaptureUnsupported);
-      if (error == cudaSuccess) error = DeviceError(state, stream->device);
-      if (error != cudaSuccess) return error;
-      if (stream->done < stream->enqueued) return cudaErrorNotReady;
-      SeenDone(*stream, stream->enqueued);
-      return cudaSuccess;
-    });
+  return fake::StreamCall(__func__, handle, [](fake::State& state, auto&, const auto& stream) {
+    cudaError_t error = RefuseCapturing(*stream, cudaErrorStreamCaptureUnsupported);
+    if (error == cudaSuccess) error = DeviceError(state, stream->device);
+    if (error != cudaSuccess) return error;
+    if (stream->done < stream->enqueued) return cudaErrorNotReady;
+    SeenDone(*stream, stream->enqueued);
+    return cudaSuccess;
   });
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
-  const char* const name = __func__;
-  return fake::Call(name, fake::IfFailed::kDoIt, [&] {
+  const auto synchronize = [](fake::State& state, fake::Lock& lock, const auto& stream) {
     fake::CountHostWait();
-    return fake::WithStream(
-        name, handle, [](fake::State& state, fake::Lock& lock, const auto& stream) {
-          const cudaError_t refused = RefuseCapturing(*stream, cudaErrorStreamCaptureUnsupported);
-          if (refused != cudaSuccess) return refused;
-          const uint64_t sequence = stream->enqueued;
-          fake::WaitUntilDone(lock, {stream, sequence});
-          SeenDone(*stream, sequence);
-          return DeviceError(state, stream->device);
-        });
-  });
+    const cudaError_t refused = RefuseCapturing(*stream, cudaErrorStreamCaptureUnsupported);
+    if (refused != cudaSuccess) return refused;
+    const uint64_t sequence = stream->enqueued;
+    fake::WaitUntilDone(lock, {stream, sequence});
+    SeenDone(*stream, sequence);
+    return DeviceError(state, stream->device);
+  };
+  return fake::StreamCall(__func__, handle, synchronize, fake::IfFailed::kDoIt);
 }
 
 cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* device) {
-  const char* const name = __func__;
-  return fake::Call(name, [&] {
+  return fake::StreamCall(__func__, handle, [device](auto&, auto&, const auto& stream) {
     if (device == nullptr) return cudaErrorInvalidValue;
-    return fake::WithStream(name, handle, [&](fake::State&, fake::Lock&, const auto& stream) {
-      const cudaError_t refused = RefuseCapturing(*stream, cudaErrorStreamCaptureUnsupported);
-      if (refused == cudaSuccess) *device = stream->device;
-      return refused;
-    });
+    const cudaError_t refused = RefuseCapturing(*stream, cudaErrorStreamCaptureUnsupported);
+    if (refused == cudaSuccess) *device = stream->device;
+    return refused;
   });
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t handle, cudaEvent_t event, unsigned int flags) {
-  const char* const name = __func__;
-  return fake::Call(name, [&] {
+  return fake::StreamCall(__func__, handle, [&](fake::State& state, auto&, const auto& stream) {
     if (flags != cudaEventWaitDefault) return cudaErrorInvalidValue;
-    return fake::WithStream(name, handle, [&](fake::State& state, fake::Lock&, const auto& stream) {
-      const cudaError_t refused = RefuseCapturing(*stream, cudaErrorStreamCaptureIsolation);
-      return refused != cudaSuccess ? refused : fake::StreamWaitEvent(state, stream, event);
-    });
+    const cudaError_t refused = RefuseCapturing(*stream, cudaErrorStreamCaptureIsolation);
+    return refused != cudaSuccess ? refused : fake::StreamWaitEvent(state, stream, event);
   });
 }
 

@@ -1,4 +1,5 @@
 // Counts, failures to come, the last error's words, and NCCL's small calls.
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -186,26 +187,16 @@ ncclResult_t ncclGetVersion(int* version) {
 }
 
 const char* ncclGetErrorString(ncclResult_t result) {
-  switch (result) {
-    case ncclSuccess:
-      return "no error";
-    case ncclUnhandledCudaError:
-      return "unhandled cuda error";
-    case ncclSystemError:
-      return "unhandled system error";
-    case ncclInternalError:
-      return "internal error";
-    case ncclInvalidArgument:
-      return "invalid argument";
-    case ncclInvalidUsage:
-      return "invalid usage";
-    case ncclRemoteError:
-      return "remote process exited or there was a network error";
-    case ncclInProgress:
-      return "NCCL operation in progress";
-    default:
-      return "unknown result code";
-  }
+  constexpr std::array kTexts = {"no error",
+                                 "unhandled cuda error",
+                                 "unhandled system error",
+                                 "internal error",
+                                 "invalid argument",
+                                 "invalid usage",
+                                 "remote process exited or there was a network error",
+                                 "NCCL operation in progress"};
+  const auto index = static_cast<size_t>(result);
+  return index < kTexts.size() ? kTexts[index] : "unknown result code";
 }
 
 const char* ncclGetLastError(ncclComm_t) { return sluice::fake_nccl::LastWords(); }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -46,26 +47,12 @@ Group& ThisThread() {
 
 // 0 if there is no such type.
 size_t BytesOf(ncclDataType_t type) {
-  switch (type) {
-    case ncclInt8:
-    case ncclUint8:
-    case ncclFloat8e4m3:
-    case ncclFloat8e5m2:
-      return 1;
-    case ncclFloat16:
-    case ncclBfloat16:
-      return 2;
-    case ncclInt32:
-    case ncclUint32:
-    case ncclFloat32:
-      return 4;
-    case ncclInt64:
-    case ncclUint64:
-    case ncclFloat64:
-      return 8;
-    default:
-      return 0;
-  }
+  static const auto* const bytes = new std::map<ncclDataType_t, size_t>{
+      {ncclInt8, 1},    {ncclUint8, 1},    {ncclFloat8e4m3, 1}, {ncclFloat8e5m2, 1},
+      {ncclFloat16, 2}, {ncclBfloat16, 2}, {ncclInt32, 4},      {ncclUint32, 4},
+      {ncclFloat32, 4}, {ncclInt64, 8},    {ncclUint64, 8},     {ncclFloat64, 8}};
+  const auto found = bytes->find(type);
+  return found == bytes->end() ? 0 : found->second;
 }
 
 struct Post {

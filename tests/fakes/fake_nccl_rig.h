@@ -95,24 +95,6 @@ inline void RunRanks(int ranks, const std::function<void(NcclRank&)>& body) {
   });
 }
 
-// Device memory of `bytes` equal bytes.
-class FilledMemory : public CudaMemory {
- public:
-  FilledMemory(size_t bytes, int value) : CudaMemory(bytes) {
-    const std::vector<unsigned char> host(bytes, static_cast<unsigned char>(value));
-    EXPECT_EQ(cudaMemcpy(data(), host.data(), bytes, cudaMemcpyHostToDevice), cudaSuccess);
-  }
-
-  std::vector<unsigned char> Fetch() const {
-    std::vector<unsigned char> host(bytes());
-    EXPECT_EQ(cudaMemcpy(host.data(), data(), bytes(), cudaMemcpyDeviceToHost), cudaSuccess);
-    return host;
-  }
-  bool IsAll(int value) const {
-    return Fetch() == std::vector<unsigned char>(bytes(), static_cast<unsigned char>(value));
-  }
-};
-
 }  // namespace sluice
 
 #endif  // SLUICE_TESTS_FAKES_FAKE_NCCL_RIG_H_

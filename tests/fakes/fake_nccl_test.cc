@@ -104,23 +104,6 @@ TEST_F(FakeNcclTest, KernelsOfOneCommunicatorRunOneAfterAnother) {
   });
 }
 
-TEST_F(FakeNcclTest, AKernelComesAfterItsStreamsEarlierWork) {
-  RunRanks(2, [](NcclRank& self) {
-    const FilledMemory memory(kBytes, 0);
-    if (self.rank() == 0) {
-      Door door(self.stream());
-      EXPECT_EQ(cudaMemsetAsync(memory.data(), 9, kBytes, self.stream()), cudaSuccess);
-      EXPECT_EQ(self.Send(memory.data(), kBytes, 1), ncclSuccess);
-      door.Open();
-      EXPECT_EQ(cudaStreamSynchronize(self.stream()), cudaSuccess);
-    } else {
-      EXPECT_EQ(self.Receive(memory.data(), kBytes, 0), ncclSuccess);
-      EXPECT_EQ(cudaStreamSynchronize(self.stream()), cudaSuccess);
-      EXPECT_TRUE(memory.IsAll(9));
-    }
-  });
-}
-
 TEST_F(FakeNcclTest, ACommunicatorThatDoesNotBlockIsInProgressForAWhile) {
   RunThreads(2, [](const ncclUniqueId& id, int rank) {
     const ScopedStream stream;

@@ -1,7 +1,5 @@
 // The texts of the headers that are found first: compiled once with the fakes', once with the
 // vendors', as the function that SLUICE_VALUES names.
-#include "fakes/fake_values.h"
-
 #include <cuda_runtime.h>
 #include <nccl.h>
 
@@ -11,6 +9,8 @@
 #include <typeinfo>
 
 namespace sluice {
+
+std::map<std::string, std::string> SLUICE_VALUES();
 
 std::map<std::string, std::string> SLUICE_VALUES() {
   std::map<std::string, std::string> values;
