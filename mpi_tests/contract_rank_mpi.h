@@ -13,8 +13,7 @@ namespace sluice {
 // Carries out the script, and checks its end. A rank that is stuck would hold up all others in the
 // next test, so it ends the program.
 inline void RunToEnd(const ContractScript& script, ContractRank* rank) {
-  script(*rank);
-  if (!rank->Finish(std::chrono::seconds(400))) {
+  if (!rank->Run(script, std::chrono::seconds(400))) {
     std::fprintf(stderr, "stuck: %s\n", rank->Position().c_str());
     MPI_Abort(MPI_COMM_WORLD, 1);
   }

@@ -17,6 +17,9 @@ constexpr size_t kGuardBytes = 64;
 constexpr std::byte kGuard{0xA5};
 constexpr int kGoTag = kMaxTransportTag;
 
+// Ends a script whose wait takes too long.
+struct Stuck {};
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Transport>> HostContractMemory::OpenTransport(Fabric* fabric) {
@@ -69,24 +72,35 @@ std::vector<int> ContractRank::Peers() const {
   return peers;
 }
 
-void ContractRank::Do(std::function<void()> action) {
-  Until("an action", [action = std::move(action)] {
-    action();
-    return true;
-  });
+bool ContractRank::Run(const ContractScript& script, std::chrono::seconds patience) {
+  deadline_ = std::chrono::steady_clock::now() + patience;
+  try {
+    script(*this);
+  } catch (const Stuck&) {
+    return false;
+  }
+  waits_for_ = "nothing";
+  return true;
 }
 
-void ContractRank::Until(std::string what, std::function<bool()> done) {
-  steps_.push_back({std::move(what), std::move(done)});
+void ContractRank::Until(const std::string& what, const std::function<bool()>& done) {
+  waits_for_ = what;
+  Backoff idle;
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > deadline_) throw Stuck();
+    const size_t events = ended();
+    Poll(8);
+    if (ended() != events) idle.Reset();
+    pause_ ? pause_() : idle.Pause();
+  }
 }
 
 void ContractRank::ExpectSilence(int polls) {
-  auto left = std::make_shared<int>(polls);
-  Until("silence", [this, left] {
+  Until("silence", [this, &polls] {
     const size_t before = ended();
     Poll(8);
     EXPECT_EQ(ended(), before) << "an operation ended too early";
-    return --*left == 0;
+    return --polls == 0;
   });
 }
 
@@ -94,34 +108,18 @@ void ContractRank::UntilAllEnded() {
   Until("the end of all operations", [this] { return AllEnded(); });
 }
 
-bool ContractRank::Advance() {
-  if (steps_.empty()) return false;
-  if (steps_.front().done()) {
-    steps_.pop_front();
-  } else {
-    Poll(8);
-  }
-  return true;
+void ContractRank::UntilEnded(uint64_t cookie) {
+  Until("the end of an operation", [this, cookie] { return Ended(cookie); });
 }
 
-bool ContractRank::Finish(std::chrono::seconds patience) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  Backoff idle;
-  while (!steps_.empty()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    const size_t steps = steps_.size();
-    const size_t events = ended();
-    static_cast<void>(Advance());
-    if (steps_.size() != steps || ended() != events) idle.Reset();
-    idle.Pause();
-  }
-  return true;
+void ContractRank::Reserve(int capacity, size_t n) {
+  const absl::Status status = transports_[n]->Reserve(capacity);
+  EXPECT_TRUE(status.ok()) << status;
 }
 
 std::string ContractRank::Position() const {
-  return absl::StrCat("rank ", rank(), " waits for ",
-                      steps_.empty() ? "nothing" : steps_.front().what, ", ", ended(), " of ",
-                      started(), " operations have ended");
+  return absl::StrCat("rank ", rank(), " waits for ", waits_for_, ", ", ended(), " of ", started(),
+                      " operations have ended");
 }
 
 void ContractRank::CheckEnd() const {
@@ -210,18 +208,12 @@ void ContractRank::Take(const TransportEvent& event) {
   open_.erase(event.cookie);
 }
 
-void Tell(ContractRank& r, int dst) {
-  r.Do([&r, dst] { r.Start({r.Send(dst, kGoTag, r.Buffer(1), 1)}); });
-}
+void Tell(ContractRank& r, int dst) { r.Start({r.Send(dst, kGoTag, r.Buffer(1), 1)}); }
 
 void UntilTold(ContractRank& r, int src) {
-  auto cookie = std::make_shared<uint64_t>(0);
-  r.Do([&r, src, cookie] {
-    const TransportOp op = r.Receive(src, kGoTag, r.Buffer(1), 1);
-    *cookie = op.cookie;
-    r.Start({op});
-  });
-  r.Until("a word from another rank", [&r, cookie] { return r.Ended(*cookie); });
+  const TransportOp word = r.Receive(src, kGoTag, r.Buffer(1), 1);
+  r.Start({word});
+  r.UntilEnded(word.cookie);
 }
 
 }  // namespace sluice

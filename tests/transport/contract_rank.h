@@ -1,14 +1,13 @@
-// One rank of a contract test: a script of steps that never blocks, over a fabric and transports.
+// One rank of a contract test: what its script starts and waits for, over a fabric and transports.
 //
-// The same script runs whether one thread drives all ranks in turn, each rank has a thread, or each
-// is a process. Not a test by itself.
+// The same script runs whether ranks are threads, threads that run in turn, or processes. Not a
+// test by itself.
 #ifndef SLUICE_TESTS_TRANSPORT_CONTRACT_RANK_H_
 #define SLUICE_TESTS_TRANSPORT_CONTRACT_RANK_H_
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <list>
 #include <map>
@@ -60,6 +59,11 @@ class HostContractMemory : public ContractMemory {
   bool must_stay_ = false;
 };
 
+class ContractRank;
+
+// A rank's part of a test. Called once for each rank, maybe on different threads at once.
+using ContractScript = std::function<void(ContractRank& rank)>;
+
 class ContractRank {
  public:
   explicit ContractRank(std::unique_ptr<Fabric> fabric, std::unique_ptr<ContractMemory> memory =
@@ -70,6 +74,9 @@ class ContractRank {
 
   int rank() const { return fabric_->rank(); }
   int size() const { return fabric_->size(); }
+  // The neighbours in a ring of all ranks.
+  int next() const { return (rank() + 1) % size(); }
+  int previous() const { return (rank() + size() - 1) % size(); }
   Fabric& fabric() { return *fabric_; }
   size_t transports() const { return transports_.size(); }
   // The n-th that was opened; the first one is there from the start.
@@ -79,21 +86,11 @@ class ContractRank {
   // All ranks but this one, ascending.
   std::vector<int> Peers() const;
 
-  // --- The script. Steps run in the order in which they were added.
-  void Do(std::function<void()> action);
-  // Goes on once `done` returns true; the transport is polled between its calls. `what` is for
-  // messages about a script that is stuck.
-  void Until(std::string what, std::function<bool()> done);
-  // Polls `polls` times and checks that not one event comes.
-  void ExpectSilence(int polls);
-  // Goes on when every operation started so far has ended, but those that may never.
-  void UntilAllEnded();
-
-  // Takes one step, or one look at an unfinished one. False once the script is at its end.
-  bool Advance();
-  // Carries out the rest of the script. Sleeps where nothing moves, as tests of failures wait for
-  // seconds, and other tests want the processors. False if `patience` is over before.
-  bool Finish(std::chrono::seconds patience);
+  // Runs the script. False if one of its waits takes longer than `patience`; Position() says which.
+  bool Run(const ContractScript& script, std::chrono::seconds patience);
+  // From now on `pause` is called where a wait pauses. Otherwise it sleeps where nothing moves, as
+  // tests of failures wait for seconds, and other tests want the processors.
+  void PauseBy(std::function<void()> pause) { pause_ = std::move(pause); }
   // What the script is waiting for.
   std::string Position() const;
   // To be called at the script's end: nothing is outstanding but what may never end, no byte has
@@ -104,7 +101,18 @@ class ContractRank {
   // end, and before any rank's memory goes.
   void DestroyTransports() { transports_.clear(); }
 
-  // --- For use inside steps.
+  // --- For scripts: waits.
+  // Returns once `done` does; the transport is polled between its calls. `what` is for messages
+  // about a script that is stuck.
+  void Until(const std::string& what, const std::function<bool()>& done);
+  // Polls `polls` times and checks that not one event comes.
+  void ExpectSilence(int polls);
+  // Returns when every operation started so far has ended, but those that may never.
+  void UntilAllEnded();
+  void UntilEnded(uint64_t cookie);
+
+  // --- For scripts: operations.
+  void Reserve(int capacity, size_t n = 0);
   // A buffer of the rank's, between guards, that lives as long as it.
   std::byte* Buffer(size_t bytes);
   // Frees a buffer that no operation is to touch any more.
@@ -132,7 +140,7 @@ class ContractRank {
   const absl::Status& Outcome(uint64_t cookie) const { return events_.at(cookie); }
   size_t started() const { return started_; }
   size_t ended() const { return events_.size(); }
-  // Polls all transports, each with room for `events_max` events. Also called between steps.
+  // Polls all transports, each with room for `events_max` events.
   void Poll(size_t events_max);
 
   void OpenTransport();
@@ -140,10 +148,6 @@ class ContractRank {
   void DestroyTransport(size_t n) { transports_[n].reset(); }
 
  private:
-  struct Step {
-    std::string what;
-    std::function<bool()> done;
-  };
   struct Guarded {
     std::byte* data;  // guard, payload, guard
     size_t bytes;
@@ -157,7 +161,9 @@ class ContractRank {
   std::vector<Guarded> buffers_;
   std::unique_ptr<Fabric> fabric_;
   std::vector<std::unique_ptr<Transport>> transports_;
-  std::deque<Step> steps_;
+  std::function<void()> pause_;
+  std::chrono::steady_clock::time_point deadline_;
+  std::string waits_for_ = "nothing";
   std::map<uint64_t, absl::Status> events_;
   std::set<uint64_t> open_;      // started and not ended
   std::set<uint64_t> hopeless_;  // may never end

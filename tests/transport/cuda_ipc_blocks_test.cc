@@ -38,45 +38,30 @@ struct Piece {
   size_t bytes;
   uint64_t seed;
 };
-using Pieces = std::shared_ptr<std::vector<Piece>>;
+using Pieces = std::vector<Piece>;
 
-void Add(ContractRank& r, const Pieces& pieces, size_t bytes, uint64_t seed) {
-  r.Do([&r, pieces, bytes, seed] {
-    pieces->push_back({r.rank() == 0 ? r.FilledBuffer(bytes, seed) : nullptr, bytes, seed});
-    if (r.rank() != 0) return;
-    EXPECT_EQ(BlockOf(pieces->back().data), BlockOf(pieces->front().data));
-  });
+void Add(ContractRank& r, Pieces* pieces, size_t bytes, uint64_t seed) {
+  pieces->push_back({r.rank() == 0 ? r.FilledBuffer(bytes, seed) : nullptr, bytes, seed});
+  EXPECT_EQ(BlockOf(pieces->back().data), BlockOf(pieces->front().data));
 }
 
-void Free(ContractRank& r, const Pieces& pieces, size_t which) {
-  r.Do([&r, pieces, which] {
-    if (r.rank() == 0) r.FreeBuffer((*pieces)[which].data);
-    pieces->erase(pieces->begin() + static_cast<ptrdiff_t>(which));
-  });
+void Free(ContractRank& r, Pieces* pieces, size_t which) {
+  if (r.rank() == 0) r.FreeBuffer((*pieces)[which].data);
+  pieces->erase(pieces->begin() + static_cast<ptrdiff_t>(which));
 }
 
 void ShipAll(ContractRank& r, const Pieces& pieces) {
-  auto received = std::make_shared<std::vector<std::byte*>>();
-  r.Do([&r, pieces, received] {
-    std::vector<TransportOp> ops;
-    for (const Piece& piece : *pieces) {
-      if (r.rank() == 0) {
-        ops.push_back(r.Send(1, 0, piece.data, piece.bytes));
-      } else {
-        received->push_back(r.Buffer(piece.bytes));
-        ops.push_back(r.Receive(0, 0, received->back(), piece.bytes));
-      }
-    }
-    r.Start(ops);
-  });
+  std::vector<TransportOp> ops;
+  for (const auto& [data, bytes, seed] : pieces) {
+    ops.push_back(r.rank() == 0 ? r.Send(1, 0, data, bytes)
+                                : r.Receive(0, 0, r.Buffer(bytes), bytes));
+  }
+  r.Start(ops);
   r.UntilAllEnded();
-  r.Do([&r, pieces, received] {
-    for (size_t i = 0; i < received->size(); ++i) {
-      const Piece& piece = (*pieces)[i];
-      EXPECT_TRUE(r.Matches((*received)[i], piece.bytes, piece.seed)) << "seed " << piece.seed;
-      r.FreeBuffer((*received)[i]);
-    }
-  });
+  for (size_t i = 0; r.rank() == 1 && i < pieces.size(); ++i) {
+    EXPECT_TRUE(r.Matches(ops[i].data, pieces[i].bytes, pieces[i].seed)) << pieces[i].seed;
+    r.FreeBuffer(ops[i].data);
+  }
 }
 
 class CudaIpcBlocksTest : public testing::TestWithParam<Driver> {
@@ -98,7 +83,7 @@ class CudaIpcBlocksTest : public testing::TestWithParam<Driver> {
               std::move(fabric), CudaContractMemory(0, *MakeCudaIpcTransport(nullptr)));
         },
         [&script](ContractRank& r) {
-          r.Do([&r] { ASSERT_TRUE(r.transport().Reserve(16).ok()); });
+          r.Reserve(16);
           script(r);
         });
   }
@@ -106,11 +91,10 @@ class CudaIpcBlocksTest : public testing::TestWithParam<Driver> {
 
 TEST_P(CudaIpcBlocksTest, AllOfABlockArrive) {
   RunTwoRanks([](ContractRank& r) {
-    const auto pieces = std::make_shared<std::vector<Piece>>();
-    uint64_t seed = 0;
-    for (const size_t bytes : {3000, 1, 100000, 700, 65536}) Add(r, pieces, bytes, ++seed);
+    Pieces pieces;
+    for (const size_t bytes : {3000, 1, 100000, 700, 65536}) Add(r, &pieces, bytes, bytes);
     ShipAll(r, pieces);
-    r.Do([pieces] { std::swap(pieces->front(), pieces->back()); });
+    std::swap(pieces.front(), pieces.back());
     ShipAll(r, pieces);
   });
 }
@@ -118,31 +102,24 @@ TEST_P(CudaIpcBlocksTest, AllOfABlockArrive) {
 TEST_P(CudaIpcBlocksTest, PartsOfAnAllocationArrive) {
   RunTwoRanks([](ContractRank& r) {
     constexpr size_t kBytes = 5000, kOffset = 1111, kPart = 2000;
-    const auto first = std::make_shared<std::byte*>(nullptr);
-    const auto whole = std::make_shared<std::byte*>(nullptr);
-    const auto received = std::make_shared<std::byte*>(nullptr);
-    r.Do([&r, first, whole, received] {
-      *first = r.FilledBuffer(700, 1);
-      *whole = r.FilledBuffer(kBytes, 2);  // the same on both ranks
-      *received = r.Buffer(kPart);
-      r.Start({r.rank() == 0 ? r.Send(1, 0, *whole + kOffset, kPart)
-                             : r.Receive(0, 0, *received, kPart)});
-    });
+    r.FilledBuffer(700, 1);
+    std::byte* const whole = r.FilledBuffer(kBytes, 2);  // the same on both ranks
+    std::byte* const received = r.Buffer(kPart);
+    r.Start(
+        {r.rank() == 0 ? r.Send(1, 0, whole + kOffset, kPart) : r.Receive(0, 0, received, kPart)});
     r.UntilAllEnded();
-    r.Do([&r, whole, received] {
-      if (r.rank() == 0) return;
-      EXPECT_EQ(r.Read(*received, kPart), r.Read(*whole + kOffset, kPart));
-    });
+    if (r.rank() == 0) return;
+    EXPECT_EQ(r.Read(received, kPart), r.Read(whole + kOffset, kPart));
   });
 }
 
 TEST_P(CudaIpcBlocksTest, WhatIsLeftOfABlockArrives) {
   RunTwoRanks([](ContractRank& r) {
-    const auto pieces = std::make_shared<std::vector<Piece>>();
-    for (uint64_t seed = 1; seed <= 5; ++seed) Add(r, pieces, 1000 * seed, seed);
+    Pieces pieces;
+    for (uint64_t seed = 1; seed <= 5; ++seed) Add(r, &pieces, 1000 * seed, seed);
     ShipAll(r, pieces);
     for (const size_t which : {0, 2, 1, 1}) {
-      Free(r, pieces, which);
+      Free(r, &pieces, which);
       ShipAll(r, pieces);
     }
   });
@@ -150,27 +127,24 @@ TEST_P(CudaIpcBlocksTest, WhatIsLeftOfABlockArrives) {
 
 TEST_P(CudaIpcBlocksTest, WhatLiesWhereOthersWereFreedArrives) {
   RunTwoRanks([](ContractRank& r) {
-    const auto pieces = std::make_shared<std::vector<Piece>>();
-    const auto places = std::make_shared<std::vector<std::byte*>>();
-    for (uint64_t seed = 1; seed <= 4; ++seed) Add(r, pieces, 20000, seed);
+    Pieces pieces;
+    for (uint64_t seed = 1; seed <= 4; ++seed) Add(r, &pieces, 20000, seed);
     ShipAll(r, pieces);
-    r.Do([pieces, places] {
-      for (const Piece& piece : *pieces) places->push_back(piece.data);
-    });
+    const std::byte* const place = pieces[1].data;
     // One of the same size, then a longer one in the place of two, then two in the place of it.
-    Free(r, pieces, 1);
-    Add(r, pieces, 20000, 11);
-    r.Do([pieces, places] { EXPECT_EQ(pieces->back().data, (*places)[1]); });
+    Free(r, &pieces, 1);
+    Add(r, &pieces, 20000, 11);
+    EXPECT_EQ(pieces.back().data, place);
     ShipAll(r, pieces);
-    Free(r, pieces, 3);
-    Free(r, pieces, 1);
-    Add(r, pieces, 38000, 12);
-    r.Do([pieces, places] { EXPECT_EQ(pieces->back().data, (*places)[1]); });
+    Free(r, &pieces, 3);
+    Free(r, &pieces, 1);
+    Add(r, &pieces, 38000, 12);
+    EXPECT_EQ(pieces.back().data, place);
     ShipAll(r, pieces);
-    Free(r, pieces, 2);
-    Add(r, pieces, 20000, 13);
-    Add(r, pieces, 15000, 14);
-    r.Do([pieces, places] { EXPECT_EQ((*pieces)[2].data, (*places)[1]); });
+    Free(r, &pieces, 2);
+    Add(r, &pieces, 20000, 13);
+    Add(r, &pieces, 15000, 14);
+    EXPECT_EQ(pieces[2].data, place);
     ShipAll(r, pieces);
   });
 }

@@ -1,17 +1,18 @@
-// The fabric's half of the contract: nodes, gathers, silent ranks. post_contract.cc has the posts.
-#include <memory>
+// The fabric's half of the contract: nodes, gathers, silent ranks, and posts, which are short
+// messages outside the order of everything else.
+#include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "gmock/gmock.h"
+#include "absl/types/span.h"
+#include "main/fails.h"
 #include "transport/transport_contract.h"
 
 namespace sluice {
 namespace {
-
-using testing::HasSubstr;
 
 constexpr int kGoTag = 0;
 
@@ -25,26 +26,32 @@ std::vector<std::byte> Record(int rank, size_t bytes, int round) {
 
 // One gather of `bytes` per rank from start to end.
 void Gather(ContractRank& r, size_t bytes, int round) {
-  r.Do([&r, bytes, round] {
-    const absl::Status status = r.fabric().StartAllGather(Record(r.rank(), bytes, round));
-    EXPECT_TRUE(status.ok()) << status;
-  });
-  r.Until("the records of all ranks", [&r, bytes, round] {
+  const absl::Status status = r.fabric().StartAllGather(Record(r.rank(), bytes, round));
+  EXPECT_TRUE(status.ok()) << status;
+  std::vector<std::byte> expected;
+  for (int rank = 0; rank < r.size(); ++rank) {
+    const std::vector<std::byte> record = Record(rank, bytes, round);
+    expected.insert(expected.end(), record.begin(), record.end());
+  }
+  r.Until("the records of all ranks", [&] {
     std::vector<std::byte> all;
     std::vector<int> missing;
     const absl::StatusOr<bool> complete = r.fabric().PollAllGather(&all, &missing);
     EXPECT_TRUE(complete.ok()) << complete.status();
     if (!complete.ok()) return true;
     EXPECT_EQ(*complete, missing.empty());
-    if (!*complete) return false;
-    std::vector<std::byte> expected;
-    for (int rank = 0; rank < r.size(); ++rank) {
-      const std::vector<std::byte> record = Record(rank, bytes, round);
-      expected.insert(expected.end(), record.begin(), record.end());
+    if (*complete) {
+      EXPECT_EQ(all, expected);
     }
-    EXPECT_EQ(all, expected);
-    return true;
+    return *complete;
   });
+}
+
+// Ends the gather that is under way, and gives what it brings.
+std::vector<std::byte> EndOfGather(ContractRank& r) {
+  std::vector<std::byte> all;
+  r.Until("the gather", [&] { return r.fabric().PollAllGather(&all, nullptr).value_or(false); });
+  return all;
 }
 
 TEST_P(FabricContract, GathersAgainAndAgain) {
@@ -59,42 +66,32 @@ TEST_P(FabricContract, GathersAgainAndAgain) {
 TEST_P(FabricContract, NamesRanksThatHaveNotCalled) {
   Run([](ContractRank& r) {
     const int last = r.size() - 1;
-    r.Do([&r] { EXPECT_TRUE(r.transport().Reserve(r.size()).ok()); });
+    r.Reserve(r.size());
     if (r.rank() == last) {
-      r.Do([&r] {
-        for (const int peer : r.Peers()) r.Start({r.Receive(peer, kGoTag, r.Buffer(1), 1)});
-      });
+      for (const int peer : r.Peers()) r.Start({r.Receive(peer, kGoTag, r.Buffer(1), 1)});
       r.UntilAllEnded();  // by now every other rank has seen that this one is missing
       Gather(r, 64, 0);
       return;
     }
-    r.Do([&r] { EXPECT_TRUE(r.fabric().StartAllGather(Record(r.rank(), 64, 0)).ok()); });
-    r.Until("all ranks but the last", [&r, last] {
+    EXPECT_TRUE(r.fabric().StartAllGather(Record(r.rank(), 64, 0)).ok());
+    r.Until("all ranks but the last", [&] {
       std::vector<std::byte> all;
       std::vector<int> missing;
       EXPECT_EQ(r.fabric().PollAllGather(&all, &missing).value_or(true), false);
       return missing == std::vector<int>{last};
     });
-    r.Do([&r, last] { r.Start({r.Send(last, kGoTag, r.Buffer(1), 1)}); });
-    r.Until("the last rank", [&r] {
-      std::vector<std::byte> all;
-      return r.fabric().PollAllGather(&all, nullptr).value_or(false);
-    });
+    r.Start({r.Send(last, kGoTag, r.Buffer(1), 1)});
+    EndOfGather(r);
     r.UntilAllEnded();
   });
 }
 
 TEST_P(FabricContract, RefusesTwoGathersAtOnce) {
   Run([](ContractRank& r) {
-    r.Do([&r] { EXPECT_TRUE(r.fabric().StartAllGather(Record(r.rank(), 8, 0)).ok()); });
-    r.Do([&r] {
-      EXPECT_EQ(r.fabric().StartAllGather(Record(r.rank(), 8, 0)).code(),
-                absl::StatusCode::kFailedPrecondition);
-    });
-    r.Until("the first one", [&r] {
-      std::vector<std::byte> all;
-      return r.fabric().PollAllGather(&all, nullptr).value_or(false);
-    });
+    EXPECT_TRUE(r.fabric().StartAllGather(Record(r.rank(), 8, 0)).ok());
+    EXPECT_EQ(r.fabric().StartAllGather(Record(r.rank(), 8, 0)).code(),
+              absl::StatusCode::kFailedPrecondition);
+    EndOfGather(r);
     Gather(r, 8, 1);
   });
 }
@@ -102,39 +99,178 @@ TEST_P(FabricContract, RefusesTwoGathersAtOnce) {
 TEST_P(FabricContract, NamesARankWhoseRecordHasAnotherLength) {
   Run([](ContractRank& r) {
     const size_t bytes = r.rank() == 1 ? 12 : 16;
-    r.Do([&r, bytes] { EXPECT_TRUE(r.fabric().StartAllGather(Record(r.rank(), bytes, 0)).ok()); });
-    r.Until("an error", [&r] {
+    EXPECT_TRUE(r.fabric().StartAllGather(Record(r.rank(), bytes, 0)).ok());
+    absl::StatusOr<bool> complete = false;
+    r.Until("an error", [&] {
       std::vector<std::byte> all;
-      const absl::StatusOr<bool> complete = r.fabric().PollAllGather(&all, nullptr);
-      if (complete.ok()) {
-        EXPECT_FALSE(*complete);
-        return *complete;
-      }
-      EXPECT_EQ(complete.status().code(), absl::StatusCode::kDataLoss) << complete.status();
-      EXPECT_THAT(std::string(complete.status().message()), HasSubstr("rank 1"));
-      return true;
+      complete = r.fabric().PollAllGather(&all, nullptr);
+      return !complete.ok() || *complete;
     });
+    EXPECT_THAT(complete.status(), Fails(absl::StatusCode::kDataLoss, "rank 1"));
   });
 }
 
 TEST_P(FabricContract, AllRanksAgreeOnTheNodes) {
   Run([](ContractRank& r) {
-    auto own = std::make_shared<std::string>();
-    r.Do([&r, own] {
-      for (const int node : r.fabric().node_of_rank()) absl::StrAppend(own.get(), node, ",");
-      EXPECT_TRUE(r.fabric()
-                      .StartAllGather(absl::MakeConstSpan(
-                          reinterpret_cast<const std::byte*>(own->data()), own->size()))
-                      .ok());
+    std::string own;
+    for (const int node : r.fabric().node_of_rank()) absl::StrAppend(&own, node, ",");
+    const absl::Span<const std::byte> record(reinterpret_cast<const std::byte*>(own.data()),
+                                             own.size());
+    EXPECT_TRUE(r.fabric().StartAllGather(record).ok());
+    std::vector<std::byte> expected;
+    for (int rank = 0; rank < r.size(); ++rank) {
+      expected.insert(expected.end(), record.begin(), record.end());
+    }
+    EXPECT_EQ(EndOfGather(r), expected);
+  });
+}
+
+using Bytes = std::vector<std::byte>;
+
+Bytes Content(int src, int dst, int n, size_t bytes) {
+  Bytes record(bytes);
+  for (size_t i = 0; i < bytes; ++i) {
+    record[i] = static_cast<std::byte>(static_cast<size_t>(src * 31 + dst * 17 + n * 7) + i);
+  }
+  return record;
+}
+
+size_t BytesOf(int n) {
+  constexpr size_t kBytes[] = {0, 1, 40, Fabric::kMaxPostBytes};
+  return kBytes[n % 4];
+}
+
+// Polls until `count` posts have come from every other rank, each right and in its place.
+void UntilPosts(ContractRank& r, int count) {
+  std::map<int, int> next;
+  r.Until("posts from all others", [&] {
+    int src = -1;
+    Bytes record;
+    while (r.fabric().PollPost(&src, &record)) {
+      const int n = next[src]++;
+      EXPECT_EQ(record, Content(src, r.rank(), n, BytesOf(n))) << "post " << n << " of " << src;
+    }
+    return std::all_of(next.begin(), next.end(), [&](auto& p) { return p.second == count; }) &&
+           static_cast<int>(next.size()) == r.size() - 1;
+  });
+}
+
+TEST_P(FabricContract, PostsComeInOrderFromEachRank) {
+  Run([](ContractRank& r) {
+    for (int n = 0; n < Fabric::kMaxPostsPending; ++n) {
+      for (const int dst : r.Peers()) {
+        EXPECT_TRUE(r.fabric().Post(dst, Content(r.rank(), dst, n, BytesOf(n))).ok());
+      }
+    }
+    UntilPosts(r, Fabric::kMaxPostsPending);
+  });
+}
+
+// One word to all, as of a rank that fails.
+TEST_P(FabricContract, EqualPostsReachEveryRank) {
+  Run([](ContractRank& r) {
+    if (r.rank() == 1) {
+      for (const int dst : r.Peers()) EXPECT_TRUE(r.fabric().Post(dst, Bytes(900)).ok());
+      return;
+    }
+    Bytes record;
+    int src = -1;
+    r.Until("the post", [&] { return r.fabric().PollPost(&src, &record); });
+    EXPECT_EQ(src, 1);
+    EXPECT_EQ(record, Bytes(900));
+  });
+}
+
+// Posts `posts` times; how many posts were not refused.
+int PostOften(ContractRank& r, int dst, int posts) {
+  int sent = 0;
+  for (int i = 0; i < posts; ++i) {
+    const absl::Status status = r.fabric().Post(dst, Content(r.rank(), dst, sent, 200));
+    if (status.ok()) {
+      ++sent;
+    } else {
+      EXPECT_THAT(status, Fails(absl::StatusCode::kResourceExhausted, "posts to rank"));
+    }
+  }
+  return sent;
+}
+
+// A rank that does not poll for long is refused some posts or none; what was taken comes, in order,
+// and others are not kept waiting.
+TEST_P(FabricContract, PostsToARankThatDoesNotPollAreRefusedOrKept) {
+  Run([](ContractRank& r) {
+    constexpr int kPosts = 200;  // fits one byte
+    const int silent = r.size() - 1;
+    r.Reserve(r.size());
+    if (r.rank() == silent) {
+      // Each tells how many of its posts were not refused, in one byte.
+      std::vector<std::byte*> counts;
+      for (const int src : r.Peers()) {
+        counts.push_back(r.Buffer(1));
+        r.Start({r.Receive(src, kGoTag, counts.back(), 1)});
+      }
+      r.UntilAllEnded();
+      std::map<int, int> came;
+      r.Until("all posts that were taken", [&] {
+        int src = -1;
+        Bytes record;
+        while (r.fabric().PollPost(&src, &record)) {
+          EXPECT_EQ(record, Content(src, r.rank(), came[src]++, 200));
+        }
+        const std::vector<int> peers = r.Peers();
+        return std::all_of(peers.begin(), peers.end(), [&](int peer) {
+          return static_cast<std::byte>(came[peer]) == *counts[static_cast<size_t>(peer)] &&
+                 came[peer] >= Fabric::kMaxPostsPending;
+        });
+      });
+      return;
+    }
+    const int taken = PostOften(r, silent, kPosts);
+    EXPECT_GE(taken, Fabric::kMaxPostsPending);
+    // The others still hear each other.
+    for (const int dst : r.Peers()) {
+      if (dst == silent) continue;
+      EXPECT_TRUE(r.fabric().Post(dst, Content(r.rank(), dst, 0, 30)).ok());
+    }
+    int heard = 0;
+    r.Until("posts of those that poll", [&] {
+      int src = -1;
+      Bytes record;
+      while (r.fabric().PollPost(&src, &record)) {
+        EXPECT_EQ(record, Content(src, r.rank(), 0, 30));
+        ++heard;
+      }
+      return heard == r.size() - 2;
     });
-    r.Until("the nodes as others see them", [&r, own] {
+    std::byte* const count = r.Buffer(1);
+    *count = static_cast<std::byte>(taken);
+    r.Start({r.Send(silent, kGoTag, count, 1)});
+    r.Until("the silent rank", [&] {
+      int src = -1;
+      Bytes record;
+      EXPECT_FALSE(r.fabric().PollPost(&src, &record));
+      return r.started() == r.ended();
+    });
+  });
+}
+
+// Gathers, posts and messages do not take each other's.
+TEST_P(FabricContract, PostsPassGathersAndMessages) {
+  Run([](ContractRank& r) {
+    r.Reserve(2);
+    EXPECT_TRUE(r.fabric().StartAllGather(Bytes(16)).ok());
+    // Never polled to its end before the posts have come.
+    r.Start({r.Receive(r.previous(), 0, r.Buffer(100000), 100000),
+             r.Send(r.next(), 0, r.Buffer(100000), 100000)});
+    for (const int dst : r.Peers()) {
+      EXPECT_TRUE(r.fabric().Post(dst, Content(r.rank(), dst, 0, 0)).ok());
+    }
+    UntilPosts(r, 1);
+    r.Until("the gather", [&] {
       std::vector<std::byte> all;
-      if (!r.fabric().PollAllGather(&all, nullptr).value_or(false)) return false;
-      std::string expected;
-      for (int rank = 0; rank < r.size(); ++rank) expected += *own;
-      EXPECT_EQ(std::string(reinterpret_cast<const char*>(all.data()), all.size()), expected);
-      return true;
+      return r.fabric().PollAllGather(&all, nullptr).value_or(false);
     });
+    r.UntilAllEnded();
   });
 }
 

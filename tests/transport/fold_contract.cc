@@ -2,20 +2,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "device/reduction.h"
-#include "gmock/gmock.h"
+#include "main/fails.h"
 #include "transport/contract_content.h"
 #include "transport/transport_contract.h"
 
 namespace sluice {
 namespace {
-
-using testing::HasSubstr;
 
 constexpr int kTag = 5;
 // What each rank folds of what it and the others of its node contribute.
@@ -141,37 +138,29 @@ void ExpectUntouched(const ContractRank& r, const Case& test, const Folding& fol
   EXPECT_TRUE(AreSame(r.Read(folding.to, expected.size()), expected)) << "written too early";
 }
 
-void Reserve(ContractRank& r, int capacity) {
-  r.Do([&r, capacity] { EXPECT_TRUE(r.transport().Reserve(capacity).ok()); });
-}
-
 // All ranks of a node fold what the others send them, several times over, all at once.
 void FoldEverywhere(ContractRank& r, const Case& test, int times = 1) {
   const std::vector<int> members = NodeOf(r);
   if (members.size() < 2) return;
   const int sources = static_cast<int>(test.offsets.size());
-  Reserve(r, times * (2 * sources + 1));
-  auto foldings = std::make_shared<std::vector<std::shared_ptr<Folding>>>();
-  r.Do([&r, test, members, foldings, times, sources] {
-    std::vector<TransportOp> ops;
-    for (int n = 0; n < times; ++n) {
-      const int tag = kTag + n * sources;
-      foldings->push_back(MakeFold(r, test, tag));
-      ops.push_back(foldings->back()->op);
-      for (const int owner : members) {
-        for (size_t i = 0; i < test.offsets.size() && owner != r.rank(); ++i) {
-          if (RankAt(test, members, owner, i) != r.rank()) continue;
-          ops.push_back(MakeSend(r, test, owner, i, tag));
-        }
+  r.Reserve(times * (2 * sources + 1));
+  std::vector<std::shared_ptr<Folding>> foldings;
+  std::vector<TransportOp> ops;
+  for (int n = 0; n < times; ++n) {
+    const int tag = kTag + n * sources;
+    foldings.push_back(MakeFold(r, test, tag));
+    ops.push_back(foldings.back()->op);
+    for (const int owner : members) {
+      for (size_t i = 0; i < test.offsets.size() && owner != r.rank(); ++i) {
+        if (RankAt(test, members, owner, i) != r.rank()) continue;
+        ops.push_back(MakeSend(r, test, owner, i, tag));
       }
     }
-    r.Start(ops);
-  });
+  }
+  r.Start(ops);
   r.UntilAllEnded();
-  r.Do([&r, test, foldings] {
-    EXPECT_EQ(r.transport().outstanding(), 0);
-    for (const auto& folding : *foldings) CheckFold(r, test, *folding);
-  });
+  EXPECT_EQ(r.transport().outstanding(), 0);
+  for (const auto& folding : foldings) CheckFold(r, test, *folding);
 }
 
 // The roles in tests where one rank owns a fold of what two others send: false for all other ranks,
@@ -248,28 +237,25 @@ TEST_P(FoldContract, CountsItsSends) {
     if (NodeOf(r).size() < 2) return;
     const Case three = {{1, 0, 1, 1}, 10};
     const Case four = {{1, 1, 1, 1}, 10};
-    Reserve(r, 4);
-    auto folding = std::make_shared<std::shared_ptr<Folding>>();
-    r.Do([&r, three, four, folding] {
-      const auto refused = MakeFold(r, four, kTag);
-      const absl::Status status = r.transport().Start({&refused->op, 1});
-      EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
-      EXPECT_THAT(std::string(status.message()), HasSubstr("5 more"));
-      EXPECT_EQ(r.transport().outstanding(), 0);
-      r.Forget(refused->op);
-      *folding = MakeFold(r, three, kTag);
-      r.Start({(*folding)->op});
-      EXPECT_EQ(r.transport().outstanding(), 4);
-      r.transport().Withdraw();
-    });
+    r.Reserve(4);
+    const auto refused = MakeFold(r, four, kTag);
+    EXPECT_THAT(r.transport().Start({&refused->op, 1}),
+                Fails(absl::StatusCode::kResourceExhausted, "5 more"));
+    EXPECT_EQ(r.transport().outstanding(), 0);
+    r.Forget(refused->op);
+    const auto folding = MakeFold(r, three, kTag);
+    r.Start({folding->op});
+    EXPECT_EQ(r.transport().outstanding(), 4);
+    r.transport().Withdraw();
     r.UntilAllEnded();
-    r.Do([&r, folding] {
-      EXPECT_EQ(r.transport().outstanding(), 0);
-      const absl::Status& outcome = r.Outcome((*folding)->op.cookie);
-      EXPECT_EQ(outcome.code(), absl::StatusCode::kCancelled) << outcome;
-      EXPECT_THAT(std::string(outcome.message()), HasSubstr("in a fold of 4"));
-    });
+    EXPECT_EQ(r.transport().outstanding(), 0);
+    EXPECT_THAT(r.Outcome(folding->op.cookie),
+                Fails(absl::StatusCode::kCancelled, "in a fold of 4"));
   });
+}
+
+void ExpectOutcome(const ContractRank& r, const TransportOp& op, absl::StatusCode code) {
+  EXPECT_EQ(r.Outcome(op.cookie).code(), code) << r.Outcome(op.cookie);
 }
 
 // Between two plain receives of one peer and tag, of which the later does not wait for the fold's
@@ -279,43 +265,31 @@ TEST_P(FoldContract, MeetsItsSendsInOrder) {
     Roles roles;
     if (!roles.Find(r)) return;
     const Case test = {kBoth, 50000};
-    Reserve(r, 8);
+    r.Reserve(8);
     if (r.rank() == roles.second) {
       UntilTold(r, roles.owner);
-      r.Do([&r, test, roles] { r.Start({MakeSend(r, test, roles.owner, 1, kTag)}); });
-      r.UntilAllEnded();
-      return;
+      r.Start({MakeSend(r, test, roles.owner, 1, kTag)});
+      return r.UntilAllEnded();
     }
     if (r.rank() == roles.first) {
-      r.Do([&r, test, roles] {
-        const TransportOp before = r.Send(roles.owner, kTag, r.FilledBuffer(40000, 1), 40000);
-        const TransportOp folded = MakeSend(r, test, roles.owner, 0, kTag);
-        const TransportOp after = r.Send(roles.owner, kTag, r.FilledBuffer(90000, 2), 90000);
-        r.Start({before, folded, after});
-      });
-      r.UntilAllEnded();
-      return;
+      r.Start({r.Send(roles.owner, kTag, r.FilledBuffer(40000, 1), 40000),
+               MakeSend(r, test, roles.owner, 0, kTag),
+               r.Send(roles.owner, kTag, r.FilledBuffer(90000, 2), 90000)});
+      return r.UntilAllEnded();
     }
-    auto folding = std::make_shared<std::shared_ptr<Folding>>();
-    auto before = std::make_shared<TransportOp>();
-    auto after = std::make_shared<TransportOp>();
-    r.Do([&r, test, roles, folding, before, after] {
-      *before = r.Receive(roles.first, kTag, r.Buffer(40000), 40000);
-      *folding = MakeFold(r, test, kTag);
-      *after = r.Receive(roles.first, kTag, r.Buffer(90000), 90000);
-      r.Start({*before, (*folding)->op, *after});
-    });
-    r.Until("the plain messages",
-            [&r, before, after] { return r.Ended(before->cookie) && r.Ended(after->cookie); });
+    const TransportOp before = r.Receive(roles.first, kTag, r.Buffer(40000), 40000);
+    const auto folding = MakeFold(r, test, kTag);
+    const TransportOp after = r.Receive(roles.first, kTag, r.Buffer(90000), 90000);
+    r.Start({before, folding->op, after});
+    r.UntilEnded(before.cookie);
+    r.UntilEnded(after.cookie);
     r.ExpectSilence(100);
-    r.Do([&r, test, folding, before, after] {
-      ExpectUntouched(r, test, **folding);
-      EXPECT_TRUE(r.Matches(before->data, 40000, 1));
-      EXPECT_TRUE(r.Matches(after->data, 90000, 2));
-    });
+    ExpectUntouched(r, test, *folding);
+    EXPECT_TRUE(r.Matches(before.data, 40000, 1));
+    EXPECT_TRUE(r.Matches(after.data, 90000, 2));
     Tell(r, roles.second);
     r.UntilAllEnded();
-    r.Do([&r, test, folding] { CheckFold(r, test, **folding); });
+    CheckFold(r, test, *folding);
   });
 }
 
@@ -324,68 +298,44 @@ void MeetABadMessage(ContractRank& r, bool bad_is_last, bool bad_rows) {
   Roles roles;
   if (!roles.Find(r)) return;
   const Case test = {kBoth, 30000};
-  Reserve(r, 12);
+  r.Reserve(12);
   if (r.rank() == roles.first) {  // at fault
     if (bad_is_last) UntilTold(r, roles.owner);
-    auto send = std::make_shared<TransportOp>();
-    r.Do([&r, test, roles, send, bad_rows] {
-      *send = MakeSend(r, test, roles.owner, 0, kTag);
-      if (bad_rows) send->row_bytes = send->stride_bytes = 6;
-      if (!bad_rows) send->bytes -= 4;
-      r.Start({*send, r.Send(roles.owner, kTag, r.FilledBuffer(3000, 3), 3000)});
-    });
+    TransportOp send = MakeSend(r, test, roles.owner, 0, kTag);
+    if (bad_rows) send.row_bytes = send.stride_bytes = 6;
+    if (!bad_rows) send.bytes -= 4;
+    r.Start({send, r.Send(roles.owner, kTag, r.FilledBuffer(3000, 3), 3000)});
     r.UntilAllEnded();
-    r.Do([&r, send, bad_rows] {
-      const absl::Status& outcome = r.Outcome(send->cookie);
-      EXPECT_EQ(outcome.code(),
-                bad_rows ? absl::StatusCode::kUnavailable : absl::StatusCode::kDataLoss)
-          << outcome;
-    });
-    return;
+    return ExpectOutcome(r, send,
+                         bad_rows ? absl::StatusCode::kUnavailable : absl::StatusCode::kDataLoss);
   }
   if (r.rank() == roles.second) {
     if (!bad_is_last) UntilTold(r, roles.owner);
-    auto send = std::make_shared<TransportOp>();
-    r.Do([&r, test, roles, send] {
-      *send = MakeSend(r, test, roles.owner, 1, kTag);
-      r.Start({*send, r.Send(roles.owner, kTag + 1, r.FilledBuffer(3000, 4), 3000)});
-    });
+    const TransportOp send = MakeSend(r, test, roles.owner, 1, kTag);
+    r.Start({send, r.Send(roles.owner, kTag + 1, r.FilledBuffer(3000, 4), 3000)});
     r.UntilAllEnded();
-    r.Do([&r, send] {
-      const absl::Status& outcome = r.Outcome(send->cookie);
-      EXPECT_EQ(outcome.code(), absl::StatusCode::kUnavailable) << outcome;
-    });
-    return;
+    return ExpectOutcome(r, send, absl::StatusCode::kUnavailable);
   }
-  auto folding = std::make_shared<std::shared_ptr<Folding>>();
-  auto plain = std::make_shared<std::vector<TransportOp>>();
-  r.Do([&r, test, roles, folding, plain] {
-    *folding = MakeFold(r, test, kTag);
-    plain->push_back(r.Receive(roles.first, kTag, r.Buffer(3000), 3000));
-    plain->push_back(r.Receive(roles.second, kTag + 1, r.Buffer(3000), 3000));
-    r.Start({(*folding)->op, (*plain)[0], (*plain)[1]});
-  });
+  const auto folding = MakeFold(r, test, kTag);
+  const TransportOp plain[] = {r.Receive(roles.first, kTag, r.Buffer(3000), 3000),
+                               r.Receive(roles.second, kTag + 1, r.Buffer(3000), 3000)};
+  r.Start({folding->op, plain[0], plain[1]});
   if (bad_is_last) {
-    r.Until("what follows the good message", [&r, plain] { return r.Ended((*plain)[1].cookie); });
-    r.Do([&r, folding] { EXPECT_FALSE(r.Ended((*folding)->op.cookie)); });
+    r.UntilEnded(plain[1].cookie);  // which follows the good message
+    EXPECT_FALSE(r.Ended(folding->op.cookie));
     Tell(r, roles.first);
   } else {
     // It does not wait for the message that is still to come.
-    r.Until("the fold's end", [&r, folding] { return r.Ended((*folding)->op.cookie); });
+    r.UntilEnded(folding->op.cookie);
     Tell(r, roles.second);
   }
   r.UntilAllEnded();
-  r.Do([&r, test, roles, folding, plain, bad_rows] {
-    EXPECT_EQ(r.transport().outstanding(), 0);
-    const absl::Status& outcome = r.Outcome((*folding)->op.cookie);
-    EXPECT_EQ(outcome.code(),
-              bad_rows ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kDataLoss)
-        << outcome;
-    EXPECT_THAT(std::string(outcome.message()),
-                HasSubstr("from rank " + std::to_string(roles.first)));
-    ExpectUntouched(r, test, **folding);
-    for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(r.Matches((*plain)[i].data, 3000, 3 + i));
-  });
+  EXPECT_EQ(r.transport().outstanding(), 0);
+  EXPECT_THAT(r.Outcome(folding->op.cookie),
+              Fails(bad_rows ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kDataLoss,
+                    absl::StrCat("from rank ", roles.first)));
+  ExpectUntouched(r, test, *folding);
+  for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(r.Matches(plain[i].data, 3000, 3 + i));
 }
 
 TEST_P(FoldContract, RefusesAMessageOfAnotherLength) {
@@ -402,47 +352,31 @@ TEST_P(FoldContract, WithdrawEndsWhatHasNotMetAll) {
     Roles roles;
     if (!roles.Find(r)) return;
     const Case test = {kBoth, 30000};
-    Reserve(r, 8);
+    r.Reserve(8);
     if (r.rank() == roles.first) {
-      auto send = std::make_shared<TransportOp>();
-      r.Do([&r, test, roles, send] {
-        *send = MakeSend(r, test, roles.owner, 0, kTag);
-        r.Start({*send});
-      });
+      const TransportOp send = MakeSend(r, test, roles.owner, 0, kTag);
+      r.Start({send});
       Tell(r, roles.owner);
       r.UntilAllEnded();
-      r.Do([&r, send] {
-        const absl::Status& outcome = r.Outcome(send->cookie);
-        EXPECT_EQ(outcome.code(), absl::StatusCode::kUnavailable) << outcome;
-      });
-      return;
+      return ExpectOutcome(r, send, absl::StatusCode::kUnavailable);
     }
     if (r.rank() == roles.second) {
       UntilTold(r, roles.owner);
-      r.Do([&r, test, roles] {
-        const TransportOp late = MakeSend(r, test, roles.owner, 1, kTag);
-        r.MayNeverEnd(late.cookie);
-        r.Start({late});
-      });
-      r.ExpectSilence(100);
-      return;
+      const TransportOp late = MakeSend(r, test, roles.owner, 1, kTag);
+      r.MayNeverEnd(late.cookie);
+      r.Start({late});
+      return r.ExpectSilence(100);
     }
-    auto folding = std::make_shared<std::shared_ptr<Folding>>();
-    r.Do([&r, test, folding] {
-      *folding = MakeFold(r, test, kTag);
-      r.Start({(*folding)->op});
-    });
+    const auto folding = MakeFold(r, test, kTag);
+    r.Start({folding->op});
     UntilTold(r, roles.first);
-    r.Do([&r] { r.transport().Withdraw(); });
+    r.transport().Withdraw();
     r.UntilAllEnded();
     Tell(r, roles.second);
     r.UntilAllEnded();
     r.ExpectSilence(100);
-    r.Do([&r, test, folding] {
-      const absl::Status& outcome = r.Outcome((*folding)->op.cookie);
-      EXPECT_EQ(outcome.code(), absl::StatusCode::kCancelled) << outcome;
-      ExpectUntouched(r, test, **folding);
-    });
+    ExpectOutcome(r, folding->op, absl::StatusCode::kCancelled);
+    ExpectUntouched(r, test, *folding);
   });
 }
 
@@ -452,25 +386,18 @@ TEST_P(FoldContract, WithdrawEndsWhatAFailedFoldStillAwaits) {
     Roles roles;
     if (!roles.Find(r) || r.rank() == roles.second) return;
     const Case test = {kBoth, 30000};
-    Reserve(r, 8);
+    r.Reserve(8);
     if (r.rank() == roles.first) {
-      r.Do([&r, roles] { r.Start({r.Send(roles.owner, kTag, r.FilledBuffer(8, 1), 8)}); });
-      r.UntilAllEnded();
-      return;
+      r.Start({r.Send(roles.owner, kTag, r.FilledBuffer(8, 1), 8)});
+      return r.UntilAllEnded();
     }
-    auto folding = std::make_shared<std::shared_ptr<Folding>>();
-    r.Do([&r, test, folding] {
-      *folding = MakeFold(r, test, kTag);
-      r.Start({(*folding)->op});
-    });
+    const auto folding = MakeFold(r, test, kTag);
+    r.Start({folding->op});
     r.UntilAllEnded();
-    r.Do([&r, folding] {
-      const absl::Status& outcome = r.Outcome((*folding)->op.cookie);
-      EXPECT_EQ(outcome.code(), absl::StatusCode::kDataLoss) << outcome;
-      EXPECT_EQ(r.transport().outstanding(), 1);
-      r.transport().Withdraw();
-      EXPECT_EQ(r.transport().outstanding(), 0);
-    });
+    ExpectOutcome(r, folding->op, absl::StatusCode::kDataLoss);
+    EXPECT_EQ(r.transport().outstanding(), 1);
+    r.transport().Withdraw();
+    EXPECT_EQ(r.transport().outstanding(), 0);
   });
 }
 
@@ -479,26 +406,22 @@ TEST_P(FoldContract, WithdrawLeavesWhatHasMetAllAlone) {
     Roles roles;
     if (!roles.Find(r)) return;
     const Case test = {kBoth, size_t{3} << 20};  // several polls
-    Reserve(r, 8);
+    r.Reserve(8);
     if (r.rank() != roles.owner) {
       const size_t source = r.rank() == roles.first ? 0 : 1;
-      r.Do([&r, test, roles, source] { r.Start({MakeSend(r, test, roles.owner, source, kTag)}); });
+      r.Start({MakeSend(r, test, roles.owner, source, kTag)});
       Tell(r, roles.owner);
-      r.UntilAllEnded();
-      return;
+      return r.UntilAllEnded();
     }
-    auto folding = std::make_shared<std::shared_ptr<Folding>>();
     UntilTold(r, roles.first);
     UntilTold(r, roles.second);
-    r.Do([&r, test, folding] {
-      *folding = MakeFold(r, test, kTag);
-      r.Start({(*folding)->op});  // meets what is there
-      r.Poll(1);
-      EXPECT_FALSE(r.Ended((*folding)->op.cookie));
-      r.transport().Withdraw();
-    });
+    const auto folding = MakeFold(r, test, kTag);
+    r.Start({folding->op});  // meets what is there
+    r.Poll(1);
+    EXPECT_FALSE(r.Ended(folding->op.cookie));
+    r.transport().Withdraw();
     r.UntilAllEnded();
-    r.Do([&r, test, folding] { CheckFold(r, test, **folding); });
+    CheckFold(r, test, *folding);
   });
 }
 

@@ -1,22 +1,16 @@
 // What every transport must do with groups of operations that all ranks start in one order.
 // Transports in groups can be used in no other way. All other transports take such groups, too.
-#include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <random>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "gmock/gmock.h"
+#include "main/fails.h"
 #include "oracle/sampled.h"
 #include "transport/transport_contract.h"
 
 namespace sluice {
 namespace {
-
-using testing::HasSubstr;
 
 constexpr int kTag = 3;
 
@@ -35,14 +29,10 @@ struct Received {
   size_t bytes;
   uint64_t seed;
 };
-using ReceivedList = std::shared_ptr<std::vector<Received>>;
-
-void Reserve(ContractRank& r, int capacity) {
-  r.Do([&r, capacity] { EXPECT_TRUE(r.transport().Reserve(capacity).ok()); });
-}
 
 // This rank's part of a group.
-std::vector<TransportOp> Operations(ContractRank& r, const Group& group, ReceivedList list) {
+std::vector<TransportOp> Operations(ContractRank& r, const Group& group,
+                                    std::vector<Received>* list) {
   std::vector<TransportOp> ops;
   for (const Message& message : group) {
     if (message.src == r.rank()) {
@@ -60,21 +50,17 @@ std::vector<TransportOp> Operations(ContractRank& r, const Group& group, Receive
 
 // Starts the groups in order; each after the end of the one before it, or all at once.
 void Exchange(ContractRank& r, const std::vector<Group>& groups, bool one_at_a_time) {
-  auto list = std::make_shared<std::vector<Received>>();
+  std::vector<Received> list;
   for (const Group& group : groups) {
-    r.Do([&r, group, list] {
-      const std::vector<TransportOp> ops = Operations(r, group, list);
-      if (!ops.empty()) r.Start(ops);
-    });
+    const std::vector<TransportOp> ops = Operations(r, group, &list);
+    if (!ops.empty()) r.Start(ops);
     if (one_at_a_time) r.UntilAllEnded();
   }
   r.UntilAllEnded();
-  r.Do([&r, list] {
-    for (const Received& received : *list) {
-      EXPECT_TRUE(r.Matches(received.data, received.bytes, received.seed))
-          << received.bytes << " bytes at rank " << r.rank();
-    }
-  });
+  for (const Received& received : list) {
+    EXPECT_TRUE(r.Matches(received.data, received.bytes, received.seed))
+        << received.bytes << " bytes at rank " << r.rank();
+  }
 }
 
 Group AllToAll(int size, size_t bytes, uint64_t seed) {
@@ -93,7 +79,7 @@ TEST_P(GroupContract, ExchangesAllToAll) {
     for (const size_t bytes : {size_t{0}, size_t{1}, size_t{4095}, (size_t{1} << 16) + 3}) {
       groups.push_back(AllToAll(r.size(), bytes, 1000 * groups.size()));
     }
-    Reserve(r, 2 * r.size() * static_cast<int>(groups.size()));
+    r.Reserve(2 * r.size() * static_cast<int>(groups.size()));
     Exchange(r, groups, false);
     Exchange(r, groups, true);
   });
@@ -102,7 +88,7 @@ TEST_P(GroupContract, ExchangesAllToAll) {
 TEST_P(GroupContract, KeepsOrderBetweenTwoRanks) {
   Run([](ContractRank& r) {
     constexpr int kMessages = 7;  // as many as one kernel of NCCL takes, also of one rank
-    Reserve(r, 4 * kMessages);
+    r.Reserve(4 * kMessages);
     Group group;
     for (int n = 0; n < kMessages; ++n) {
       const auto seed = static_cast<uint64_t>(n);
@@ -130,7 +116,7 @@ TEST_P(GroupContract, CarriesRandomGroups) {
           message.dst = (message.src + 1 + below(size - 1)) % r.size();
         }
       }
-      Reserve(r, 2 * 12 * 2 * r.size());
+      r.Reserve(2 * 12 * 2 * r.size());
       Exchange(r, groups, seed % 2 == 0);
     });
   }
@@ -140,23 +126,18 @@ TEST_P(GroupContract, CarriesRandomGroups) {
 TEST_P(GroupContract, ForwardsFromGroupToGroup) {
   Run([](ContractRank& r) {
     constexpr size_t kBytes = 100000;
-    const int next = (r.rank() + 1) % r.size();
-    const int previous = (r.rank() + r.size() - 1) % r.size();
-    Reserve(r, 2 * r.size());
-    auto data = std::make_shared<std::byte*>(nullptr);
-    r.Do([&r, data] { *data = r.FilledBuffer(kBytes, static_cast<uint64_t>(r.rank())); });
+    const auto own = static_cast<uint64_t>(r.rank());
+    r.Reserve(2 * r.size());
+    std::byte* data = r.FilledBuffer(kBytes, own);
     for (int hop = 0; hop < r.size(); ++hop) {
-      r.Do([&r, next, previous, data] {
-        std::byte* const received = r.Buffer(kBytes);
-        r.Start({r.Send(next, kTag, *data, kBytes), r.Receive(previous, kTag, received, kBytes)});
-        *data = received;
-      });
+      std::byte* const received = r.Buffer(kBytes);
+      r.Start(
+          {r.Send(r.next(), kTag, data, kBytes), r.Receive(r.previous(), kTag, received, kBytes)});
+      data = received;
       if (!r.transport().traits().in_groups) r.UntilAllEnded();
     }
     r.UntilAllEnded();
-    r.Do([&r, data] {
-      EXPECT_TRUE(r.Matches(*data, kBytes, static_cast<uint64_t>(r.rank()))) << "once around";
-    });
+    EXPECT_TRUE(r.Matches(data, kBytes, own)) << "once around";
   });
 }
 
@@ -168,25 +149,22 @@ TEST_P(GroupContract, SendsToItselfWhereThatIsTaken) {
       group.push_back({rank, rank, 70000, static_cast<uint64_t>(rank)});
       group.push_back({rank, (rank + 1) % r.size(), 3000, static_cast<uint64_t>(100 + rank)});
     }
-    Reserve(r, 4);
+    r.Reserve(4);
     Exchange(r, {group}, false);
   });
 }
 
 TEST_P(GroupContract, RefusesWhatDoesNotFitAndStartsNothing) {
   Run([](ContractRank& r) {
-    const int next = (r.rank() + 1) % r.size();
-    Reserve(r, 2);
-    Reserve(r, 1);  // never less than before
-    r.Do([&r, next] {
-      std::vector<TransportOp> ops(3);
-      for (TransportOp& op : ops) op = r.Send(next, kTag, r.FilledBuffer(8, 99), 8);
-      const absl::Status status = r.transport().Start(ops);
-      EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
-      EXPECT_THAT(std::string(status.message()), HasSubstr("room for 2"));
-      EXPECT_EQ(r.transport().outstanding(), 0);
-      for (const TransportOp& op : ops) r.Forget(op);
-    });
+    r.Reserve(2);
+    r.Reserve(1);  // never less than before
+    std::vector<TransportOp> ops(3);
+    for (TransportOp& op : ops) op = r.Send(r.next(), kTag, r.FilledBuffer(8, 99), 8);
+    EXPECT_THAT(r.transport().Start(ops),
+                Fails(absl::StatusCode::kResourceExhausted, "room for 2"));
+    EXPECT_EQ(r.transport().outstanding(), 0);
+    for (const TransportOp& op : ops) r.Forget(op);
+    // Had one of the refused messages been sent, the receive would meet it.
     Group group;
     for (int src = 0; src < r.size(); ++src) {
       group.push_back({src, (src + 1) % r.size(), 8, static_cast<uint64_t>(src)});
@@ -198,23 +176,21 @@ TEST_P(GroupContract, RefusesWhatDoesNotFitAndStartsNothing) {
 TEST_P(GroupContract, CountsWhatIsOutstanding) {
   Run([](ContractRank& r) {
     constexpr int kGroups = 10;
-    const int next = (r.rank() + 1) % r.size();
-    const int previous = (r.rank() + r.size() - 1) % r.size();
-    Reserve(r, 2 * kGroups);
-    r.Do([&r, next, previous] {
-      for (int n = 0; n < kGroups; ++n) {
-        r.Start({r.Receive(previous, kTag, r.Buffer(100), 100),
-                 r.Send(next, kTag, r.FilledBuffer(100, 5), 100)});
-        EXPECT_EQ(r.transport().outstanding(), 2 * n + 2);
-      }
-    });
+    r.Reserve(2 * kGroups);
+    EXPECT_EQ(r.transport().outstanding(), 0);
+    for (int n = 0; n < kGroups; ++n) {
+      r.Start({r.Receive(r.previous(), kTag, r.Buffer(100), 100),
+               r.Send(r.next(), kTag, r.FilledBuffer(100, 5), 100)});
+      EXPECT_EQ(r.transport().outstanding(), 2 * n + 2);
+    }
     // Room for no event, one, or several: none is lost and none comes twice.
-    auto room = std::make_shared<size_t>(0);
-    r.Until("the end of all operations", [&r, room] {
-      r.Poll((*room)++ % 4);
+    size_t room = 0;
+    r.Until("the end of all operations", [&r, &room] {
+      r.Poll(room++ % 4);
       EXPECT_EQ(static_cast<size_t>(r.transport().outstanding()), r.started() - r.ended());
       return r.ended() == r.started();
     });
+    EXPECT_EQ(r.transport().outstanding(), 0);
   });
 }
 
@@ -222,21 +198,16 @@ TEST_P(GroupContract, CountsWhatIsOutstanding) {
 TEST_P(GroupContract, UsesStaging) {
   Run([](ContractRank& r) {
     constexpr size_t kBytes = 10000;
-    const int next = (r.rank() + 1) % r.size();
-    const int previous = (r.rank() + r.size() - 1) % r.size();
-    Reserve(r, 2);
+    r.Reserve(2);
     for (uint64_t seed : {1, 2}) {
-      auto staging = std::make_shared<std::byte*>(nullptr);
-      r.Do([&r, next, previous, staging, seed] {
-        *staging = r.FilledBuffer(2 * kBytes, seed);
-        EXPECT_TRUE(r.transport().UseStaging({*staging, 2 * kBytes}).ok());
-        r.Start({r.Send(next, kTag, *staging, kBytes),
-                 r.Receive(previous, kTag, *staging + kBytes, kBytes)});
-      });
+      std::byte* const staging = r.FilledBuffer(2 * kBytes, seed);
+      EXPECT_TRUE(r.transport().UseStaging({staging, 2 * kBytes}).ok());
+      r.Start({r.Send(r.next(), kTag, staging, kBytes),
+               r.Receive(r.previous(), kTag, staging + kBytes, kBytes)});
       r.UntilAllEnded();
-      r.Do([&r, staging, seed] { EXPECT_TRUE(r.Matches(*staging + kBytes, kBytes, seed)); });
+      EXPECT_TRUE(r.Matches(staging + kBytes, kBytes, seed));
     }
-    r.Do([&r] { EXPECT_TRUE(r.transport().UseStaging({}).ok()); });
+    EXPECT_TRUE(r.transport().UseStaging({}).ok());
   });
 }
 

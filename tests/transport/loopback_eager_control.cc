@@ -26,7 +26,6 @@ INSTANTIATE_TEST_SUITE_P(Loopback, FabricContract, kWorld, ContractWorldName);
 // All that look at when a send ends.
 const std::set<std::string> kExpected = {
     "LargeSendsHoldTheirRankUntilTheirReceivesStart",
-    "LargeSendWaitsForItsReceive",
     "ManySendsOfSeveralLengthsWaitTogether",
     "ManySmallSendsWaitTogether",
     "RelaysHoldWhatTheNextHasNotAskedFor",

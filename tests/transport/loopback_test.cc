@@ -1,11 +1,13 @@
-// The contract over loopback: one thread that drives all ranks in turn, and one thread per rank.
+// The contract over loopback, with a thread for each rank, which run in turn or at once.
 #include "transport/loopback/loopback.h"
 
+#include <deque>
 #include <memory>
-#include <string>
+#include <semaphore>
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "oracle/sampled.h"
@@ -23,23 +25,43 @@ std::vector<int> Nodes(int size) {
   return nodes;
 }
 
+// Threads of which one runs at a time, each until it waits: always in the same order.
+class Turns {
+ public:
+  explicit Turns(int size) : has_ended_(static_cast<size_t>(size)) {
+    for (int rank = 0; rank < size; ++rank) gates_.emplace_back(rank == 0 ? 1 : 0);
+  }
+
+  void Begin(size_t rank) { gates_[rank].acquire(); }
+  void Pass(size_t rank) {
+    LetNextGo(rank);
+    gates_[rank].acquire();
+  }
+  void End(size_t rank) {
+    has_ended_[rank] = true;
+    LetNextGo(rank);
+  }
+
+ private:
+  void LetNextGo(size_t rank) {
+    size_t next = (rank + 1) % gates_.size();
+    while (has_ended_[next] && next != rank) next = (next + 1) % gates_.size();
+    gates_[next].release();
+  }
+
+  std::deque<std::binary_semaphore> gates_;
+  std::vector<bool> has_ended_;  // of the one whose turn it is
+};
+
 void RunInTurn(int size, const ContractScript& script) {
-  // Scripts take a few thousand looks at most.
-  constexpr int kMaxRounds = 1000000;
-  std::vector<std::unique_ptr<ContractRank>> ranks;
-  for (auto& fabric : MakeLoopbackFabrics(Nodes(size))) {
-    ranks.push_back(std::make_unique<ContractRank>(std::move(fabric)));
-    script(*ranks.back());
-  }
-  bool busy = true;
-  for (int round = 0; busy && round < kMaxRounds; ++round) {
-    busy = false;
-    for (auto& rank : ranks) busy = rank->Advance() || busy;
-  }
-  for (auto& rank : ranks) {
-    EXPECT_FALSE(busy) << "stuck: " << rank->Position();
-    rank->CheckEnd();
-  }
+  Turns turns(size);
+  RunOnThreads(Nodes(size), MakeHostRank, [&](ContractRank& r) {
+    const auto rank = static_cast<size_t>(r.rank());
+    turns.Begin(rank);
+    const absl::Cleanup end = [&turns, rank] { turns.End(rank); };
+    r.PauseBy([&turns, rank] { turns.Pass(rank); });
+    script(r);
+  });
 }
 
 std::vector<ContractWorld> Worlds() {
@@ -82,25 +104,6 @@ TEST(LoopbackTest, GivesTheNodesItWasGiven) {
     EXPECT_EQ(fabrics[static_cast<size_t>(rank)]->node_of_rank(),
               absl::MakeConstSpan(std::vector<int>{4, 4, 7}));
   }
-}
-
-// Even one byte: on loopback nothing is eager, so that tests of deadlocks are honest.
-TEST(LoopbackTest, SmallSendsWaitForTheirReceives) {
-  auto fabrics = MakeLoopbackFabrics({0, 0});
-  ContractRank src(std::move(fabrics[0]));
-  ContractRank dst(std::move(fabrics[1]));
-  ASSERT_TRUE(src.transport().Reserve(1).ok());
-  ASSERT_TRUE(dst.transport().Reserve(1).ok());
-  src.Start({src.Send(1, 0, src.FilledBuffer(1, 3), 1)});
-  for (int i = 0; i < 100; ++i) src.Poll(1);
-  EXPECT_EQ(src.ended(), 0u);
-  std::byte* received = dst.Buffer(1);
-  dst.Start({dst.Receive(0, 0, received, 1)});
-  dst.Poll(1);
-  src.Poll(1);
-  EXPECT_EQ(src.ended(), 1u);
-  EXPECT_EQ(dst.ended(), 1u);
-  EXPECT_TRUE(dst.Matches(received, 1, 3));
 }
 
 TEST(LoopbackTest, ReportsLengthsThatDiffer) {

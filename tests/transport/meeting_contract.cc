@@ -1,12 +1,9 @@
 // What every transport must do with sends whose receives have not been started: they do not end,
 // however short they are.
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <iterator>
-#include <memory>
 #include <set>
-#include <string>
 #include <vector>
 
 #include "transport/transport_contract.h"
@@ -22,87 +19,63 @@ constexpr size_t kSizes[] = {0, 1, 100, 4000, 4096, 20000, 65000, 65536, 70000, 
 constexpr size_t kRowBytes = 50;
 constexpr size_t kStrideBytes = 64;
 
-uint64_t Seed(int src, size_t bytes) { return static_cast<uint64_t>(src) * 100 + bytes % 97; }
-
-TransportOp SendOf(ContractRank& r, int dst, size_t bytes, bool rows) {
-  std::byte* const data =
-      r.FilledBuffer(rows ? bytes / kRowBytes * kStrideBytes : bytes, Seed(r.rank(), bytes));
-  TransportOp send = r.Send(dst, kTag, data, bytes);
-  send.row_bytes = rows ? kRowBytes : 0;
-  send.stride_bytes = rows ? kStrideBytes : 0;
-  return send;
-}
-
 // One send of each size. Each meets its receive before the next one starts, so that every length is
-// seen by itself.
-void SendAll(ContractRank& r, int dst, bool rows) {
+// seen by itself. None ends before rank 1 asks for it.
+void MeetOneByOne(ContractRank& r, bool rows) {
+  r.Reserve(8);
   for (const size_t bytes : kSizes) {
     if (rows && (bytes == 0 || bytes % kRowBytes != 0)) continue;
-    r.Do([&r, dst, bytes, rows] { r.Start({SendOf(r, dst, bytes, rows)}); });
-    r.ExpectSilence(100);
-    Tell(r, dst);
-    r.UntilAllEnded();
-  }
-}
-
-void ReceiveAll(ContractRank& r, int src, bool rows) {
-  for (const size_t bytes : kSizes) {
-    if (rows && (bytes == 0 || bytes % kRowBytes != 0)) continue;
-    UntilTold(r, src);
-    auto data = std::make_shared<std::byte*>(nullptr);
-    r.Do([&r, src, bytes, data] {
-      *data = r.Buffer(bytes);
-      r.Start({r.Receive(src, kTag, *data, bytes)});
-    });
-    r.UntilAllEnded();
-    if (rows) continue;
-    r.Do([&r, src, bytes, data] { EXPECT_TRUE(r.Matches(*data, bytes, Seed(src, bytes))); });
+    if (r.rank() == 0) {
+      const size_t extent = rows ? bytes / kRowBytes * kStrideBytes : bytes;
+      TransportOp send = r.Send(1, kTag, r.FilledBuffer(extent, bytes), bytes);
+      send.row_bytes = rows ? kRowBytes : 0;
+      send.stride_bytes = rows ? kStrideBytes : 0;
+      r.Start({send});
+      r.ExpectSilence(100);
+      Tell(r, 1);
+      r.UntilAllEnded();
+    } else if (r.rank() == 1) {
+      UntilTold(r, 0);
+      std::byte* const data = r.Buffer(bytes);
+      r.Start({r.Receive(0, kTag, data, bytes)});
+      r.UntilAllEnded();
+      if (rows) continue;
+      EXPECT_TRUE(r.Matches(data, bytes, bytes));
+    }
   }
 }
 
 TEST_P(TransportContract, SendsEndOnlyWhenTheirReceivesStart) {
-  Run([](ContractRank& r) {
-    r.Do([&r] { EXPECT_TRUE(r.transport().Reserve(8).ok()); });
-    if (r.rank() == 0) SendAll(r, 1, false);
-    if (r.rank() == 1) ReceiveAll(r, 0, false);
-  });
+  Run([](ContractRank& r) { MeetOneByOne(r, false); });
 }
 
 TEST_P(TransportContract, SendsOfRowsEndOnlyWhenTheirReceivesStart) {
-  Run([](ContractRank& r) {
-    r.Do([&r] { EXPECT_TRUE(r.transport().Reserve(8).ok()); });
-    if (r.rank() == 0) SendAll(r, 1, true);
-    if (r.rank() == 1) ReceiveAll(r, 0, true);
-  });
+  Run([](ContractRank& r) { MeetOneByOne(r, true); });
 }
 
 // Each rank passes on what it has received, and cannot get rid of it before the next one asks.
 TEST_P(TransportContract, RelaysHoldWhatTheNextHasNotAskedFor) {
   Run([](ContractRank& r) {
     constexpr size_t kBytes = 3000;
-    r.Do([&r] { EXPECT_TRUE(r.transport().Reserve(8).ok()); });
-    auto data = std::make_shared<std::byte*>(nullptr);
+    r.Reserve(8);
+    std::byte* data = nullptr;
     if (r.rank() == 0) {
-      r.Do([&r, data] { *data = r.FilledBuffer(kBytes, 3); });
+      data = r.FilledBuffer(kBytes, 3);
     } else {
-      UntilTold(r, r.rank() - 1);
-      r.Do([&r, data] {
-        *data = r.Buffer(kBytes);
-        TransportOp receive = r.Receive(r.rank() - 1, kTag, *data, kBytes);
-        receive.hop = r.rank() - 1;
-        r.Start({receive});
-      });
+      UntilTold(r, r.previous());
+      data = r.Buffer(kBytes);
+      TransportOp receive = r.Receive(r.previous(), kTag, data, kBytes);
+      receive.hop = r.previous();
+      r.Start({receive});
       r.UntilAllEnded();
-      r.Do([&r, data] { EXPECT_TRUE(r.Matches(*data, kBytes, 3)); });
+      EXPECT_TRUE(r.Matches(data, kBytes, 3));
     }
-    if (r.rank() + 1 == r.size()) return;
-    r.Do([&r, data] {
-      TransportOp send = r.Send(r.rank() + 1, kTag, *data, kBytes);
-      send.hop = r.rank();
-      r.Start({send});
-    });
+    if (r.next() == 0) return;
+    TransportOp send = r.Send(r.next(), kTag, data, kBytes);
+    send.hop = r.rank();
+    r.Start({send});
     r.ExpectSilence(100);
-    Tell(r, r.rank() + 1);
+    Tell(r, r.next());
     r.UntilAllEnded();
   });
 }
@@ -115,18 +88,14 @@ struct Message {
 // Rank 0 starts these sends to rank 1 in order. None ends before rank 1 asks for them, which it
 // does tag by tag, and for the last tag first.
 void ExpectToWaitTogether(ContractRank& r, const std::vector<Message>& messages) {
-  r.Do([&r, messages] {
-    EXPECT_TRUE(r.transport().Reserve(static_cast<int>(messages.size()) + 8).ok());
-  });
+  r.Reserve(static_cast<int>(messages.size()) + 8);
   if (r.rank() == 0) {
-    r.Do([&r, messages] {
-      std::vector<TransportOp> ops;
-      for (size_t n = 0; n < messages.size(); ++n) {
-        const auto [tag, bytes] = messages[n];
-        ops.push_back(r.Send(1, tag, r.FilledBuffer(bytes, n), bytes));
-      }
-      r.Start(ops);
-    });
+    std::vector<TransportOp> ops;
+    for (size_t n = 0; n < messages.size(); ++n) {
+      const auto [tag, bytes] = messages[n];
+      ops.push_back(r.Send(1, tag, r.FilledBuffer(bytes, n), bytes));
+    }
+    r.Start(ops);
     r.ExpectSilence(200);
     Tell(r, 1);
     r.UntilAllEnded();
@@ -134,24 +103,20 @@ void ExpectToWaitTogether(ContractRank& r, const std::vector<Message>& messages)
     UntilTold(r, 0);
     std::set<int, std::greater<>> tags;
     for (const Message& message : messages) tags.insert(message.tag);
-    auto received = std::make_shared<std::vector<std::byte*>>(messages.size());
+    std::vector<std::byte*> received(messages.size());
     for (const int tag : tags) {
-      r.Do([&r, messages, received, tag] {
-        std::vector<TransportOp> ops;
-        for (size_t n = 0; n < messages.size(); ++n) {
-          if (messages[n].tag != tag) continue;
-          (*received)[n] = r.Buffer(messages[n].bytes);
-          ops.push_back(r.Receive(0, tag, (*received)[n], messages[n].bytes));
-        }
-        r.Start(ops);
-      });
+      std::vector<TransportOp> ops;
+      for (size_t n = 0; n < messages.size(); ++n) {
+        if (messages[n].tag != tag) continue;
+        received[n] = r.Buffer(messages[n].bytes);
+        ops.push_back(r.Receive(0, tag, received[n], messages[n].bytes));
+      }
+      r.Start(ops);
       r.UntilAllEnded();
     }
-    r.Do([&r, messages, received] {
-      for (size_t n = 0; n < messages.size(); ++n) {
-        EXPECT_TRUE(r.Matches((*received)[n], messages[n].bytes, n)) << "message " << n;
-      }
-    });
+    for (size_t n = 0; n < messages.size(); ++n) {
+      EXPECT_TRUE(r.Matches(received[n], messages[n].bytes, n)) << "message " << n;
+    }
   }
 }
 
@@ -181,60 +146,46 @@ TEST_P(TransportContract, LengthsInAnotherOrderPassForNoOthers) {
   constexpr size_t kWaitingBytes = size_t{1} << 16;
   Run([&](ContractRank& r) {
     if (r.rank() > 1) return;
-    r.Do([&r] { EXPECT_TRUE(r.transport().Reserve(kWaiting + 8).ok()); });
+    r.Reserve(kWaiting + 8);
     if (r.rank() == 0) {
-      r.Do([&r] {
-        for (int n = 0; n < kWaiting; ++n) {
-          r.Start({r.Send(1, kTag + 1, r.FilledBuffer(kWaitingBytes, 1), kWaitingBytes)});
-        }
-        for (const size_t bytes : {kLongBytes, kShortBytes}) {
-          const TransportOp send = r.Send(1, kTag, r.FilledBuffer(bytes, bytes), bytes);
-          r.MayNeverEnd(send.cookie);
-          r.Start({send});
-        }
-        r.Start({r.Send(1, kTag, r.FilledBuffer(4096, 3), 4096)});
-      });
+      for (int n = 0; n < kWaiting; ++n) {
+        r.Start({r.Send(1, kTag + 1, r.FilledBuffer(kWaitingBytes, 1), kWaitingBytes)});
+      }
+      for (const size_t bytes : {kLongBytes, kShortBytes}) {
+        const TransportOp send = r.Send(1, kTag, r.FilledBuffer(bytes, bytes), bytes);
+        r.MayNeverEnd(send.cookie);
+        r.Start({send});
+      }
+      r.Start({r.Send(1, kTag, r.FilledBuffer(4096, 3), 4096)});
       Tell(r, 1);
       r.UntilAllEnded();
       return;
     }
-    struct Received {
-      uint64_t cookie;
-      std::byte* data;
-      size_t bytes;
-    };
-    auto received = std::make_shared<std::vector<Received>>();
+    std::vector<TransportOp> received;
     UntilTold(r, 0);
-    r.Do([&r, received] {
-      for (const size_t bytes : {kShortBytes, kLongBytes}) {
-        const TransportOp receive = r.Receive(0, kTag, r.Buffer(bytes), bytes);
-        received->push_back({receive.cookie, receive.data, bytes});
-        r.MayNeverEnd(receive.cookie);
-        r.Start({receive});
-      }
-      const TransportOp next = r.Receive(0, kTag, r.Buffer(4096), 4096);
-      received->push_back({next.cookie, next.data, 4096});
-      r.Start({next});
-    });
+    for (const size_t bytes : {kShortBytes, kLongBytes}) {
+      received.push_back(r.Receive(0, kTag, r.Buffer(bytes), bytes));
+      r.MayNeverEnd(received.back().cookie);
+    }
+    received.push_back(r.Receive(0, kTag, r.Buffer(4096), 4096));
+    for (const TransportOp& receive : received) r.Start({receive});
     r.UntilAllEnded();
-    r.Do([&r] {
-      for (int n = 0; n < kWaiting; ++n) {
-        r.Start({r.Receive(0, kTag + 1, r.Buffer(kWaitingBytes), kWaitingBytes)});
-      }
-    });
+    for (int n = 0; n < kWaiting; ++n) {
+      r.Start({r.Receive(0, kTag + 1, r.Buffer(kWaitingBytes), kWaitingBytes)});
+    }
     r.UntilAllEnded();
-    r.Do([&r, received] {
-      for (const auto& [cookie, data, bytes] : *received) {
-        if (!r.Ended(cookie)) continue;
-        const absl::Status& outcome = r.Outcome(cookie);
-        if (outcome.ok()) {
-          EXPECT_TRUE(r.Matches(data, bytes, bytes == 4096 ? 3 : bytes)) << bytes;
-        } else {
-          EXPECT_EQ(outcome.code(), absl::StatusCode::kDataLoss) << outcome;
-        }
+    for (const TransportOp& receive : received) {
+      if (!r.Ended(receive.cookie)) continue;
+      const absl::Status& outcome = r.Outcome(receive.cookie);
+      if (outcome.ok()) {
+        EXPECT_TRUE(
+            r.Matches(receive.data, receive.bytes, receive.bytes == 4096 ? 3 : receive.bytes))
+            << receive.bytes;
+      } else {
+        EXPECT_EQ(outcome.code(), absl::StatusCode::kDataLoss) << outcome;
       }
-      EXPECT_TRUE(r.Outcome(received->back().cookie).ok());
-    });
+    }
+    EXPECT_TRUE(r.Outcome(received.back().cookie).ok());
   });
 }
 
@@ -245,34 +196,27 @@ TEST_P(GroupContract, LargeSendsHoldTheirRankUntilTheirReceivesStart) {
   Run([](ContractRank& r) {
     constexpr size_t kBytes = size_t{1} << 20;
     if (r.size() == 1) return;
-    r.Do([&r] { EXPECT_TRUE(r.transport().Reserve(1).ok()); });
+    r.Reserve(1);
     if (r.rank() == 0) {
-      auto cookie = std::make_shared<uint64_t>(0);
-      r.Do([&r, cookie] {
-        const TransportOp send = r.Send(1, kTag, r.FilledBuffer(kBytes, 4), kBytes);
-        *cookie = send.cookie;
-        r.Start({send});
+      const TransportOp send = r.Send(1, kTag, r.FilledBuffer(kBytes, 4), kBytes);
+      r.Start({send});
+      int looks = 200;
+      r.Until("the send to wait", [&] {
+        EXPECT_FALSE(r.Ended(send.cookie) && !r.DeviceIsBusy()) << "a send ended too early";
+        return --looks == 0;
       });
-      auto looks = std::make_shared<int>(200);
-      r.Until("the send to wait", [&r, cookie, looks] {
-        EXPECT_FALSE(r.Ended(*cookie) && !r.DeviceIsBusy()) << "a send ended too early";
-        return --*looks == 0;
-      });
-      r.Do([&r] { EXPECT_TRUE(r.fabric().Post(1, {std::byte{1}}).ok()); });
+      EXPECT_TRUE(r.fabric().Post(1, {std::byte{1}}).ok());
       r.UntilAllEnded();
     } else if (r.rank() == 1) {
-      auto data = std::make_shared<std::byte*>(nullptr);
-      r.Until("a word from the sender", [&r] {
+      r.Until("a word from the sender", [&] {
         int src = -1;
         std::vector<std::byte> word;
         return r.fabric().PollPost(&src, &word);
       });
-      r.Do([&r, data] {
-        *data = r.Buffer(kBytes);
-        r.Start({r.Receive(0, kTag, *data, kBytes)});
-      });
+      std::byte* const data = r.Buffer(kBytes);
+      r.Start({r.Receive(0, kTag, data, kBytes)});
       r.UntilAllEnded();
-      r.Do([&r, data] { EXPECT_TRUE(r.Matches(*data, kBytes, 4)); });
+      EXPECT_TRUE(r.Matches(data, kBytes, 4));
     }
   });
 }

@@ -14,9 +14,9 @@
 #include "fakes/fake_cuda.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "main/fails.h"
 #include "sluice/nccl.h"
 #include "transport/cuda_contract.h"
-#include "transport/cuda_job.h"
 #include "transport/thread_ranks.h"
 
 namespace sluice {
@@ -105,8 +105,7 @@ TEST(NcclEndingTest, WithoutAThreadNothingIsOpened) {
   });
   limiter.join();
   for (const absl::Status& outcome : outcomes) {
-    EXPECT_EQ(outcome.code(), absl::StatusCode::kResourceExhausted);
-    EXPECT_THAT(outcome.message(), testing::HasSubstr("rank 0: no thread"));
+    EXPECT_THAT(outcome, Fails(absl::StatusCode::kResourceExhausted, "rank 0: no thread"));
   }
   EXPECT_THAT(FakeCudaCheckClean(), IsEmpty());
 }

@@ -5,11 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "device/device.h"
 #include "gtest/gtest.h"
 #include "sluice/nccl.h"
 #include "transport/cuda_contract.h"
-#include "transport/cuda_job.h"
 #include "transport/thread_ranks.h"
 #include "transport/transport_contract.h"
 
@@ -39,11 +37,10 @@ TEST(NcclGpuTest, RefusesTwoRanksOnTheGpu) {
   int version = 0;
   ASSERT_EQ(ncclGetVersion(&version), ncclSuccess);
   if (version >= NCCL_VERSION(2, 30, 0)) GTEST_SKIP() << "NCCL " << version << " decides itself";
-  OnThreads({0, 0}, [](std::unique_ptr<Fabric> fabric) {
-    const std::unique_ptr<Device> device = MakeStreamOnlyDevice(0);
-    const auto opened = (*MakeNcclTransport(nullptr))->Open(fabric.get(), device.get());
-    EXPECT_EQ(opened.status().code(), absl::StatusCode::kFailedPrecondition) << opened.status();
-  });
+  for (const absl::Status& status :
+       OpenOnGpus({0, 0}, {0, 0}, [] { return *MakeNcclTransport(nullptr); })) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  }
 }
 
 }  // namespace

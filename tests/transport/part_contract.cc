@@ -1,5 +1,4 @@
 // What transports over memory and messages do for ranks that part: sends that nobody meets end.
-#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -30,57 +29,41 @@ void ExpectSendsEnded(const ContractRank& r, const std::vector<uint64_t>& sends)
 
 TEST_P(PartContract, PartingEndsSendsThatNobodyMeets) {
   Run([](ContractRank& r) {
-    auto sends = std::make_shared<std::vector<uint64_t>>();
-    r.Do([&r, sends] {
-      EXPECT_TRUE(r.transport().Reserve(8 * r.size()).ok());
-      for (int tag = 0; tag < 2; ++tag) {
-        for (const int dst : r.Peers()) {
-          for (const size_t bytes : {kBytes, kSmallBytes, kBytes}) {
-            const TransportOp send = r.Send(dst, tag, r.FilledBuffer(bytes, 1), bytes);
-            sends->push_back(send.cookie);
-            r.Start({send});
-          }
+    r.Reserve(8 * r.size());
+    std::vector<uint64_t> sends;
+    for (int tag = 0; tag < 2; ++tag) {
+      for (const int dst : r.Peers()) {
+        for (const size_t bytes : {kBytes, kSmallBytes, kBytes}) {
+          const TransportOp send = r.Send(dst, tag, r.FilledBuffer(bytes, 1), bytes);
+          sends.push_back(send.cookie);
+          r.Start({send});
         }
       }
-    });
+    }
     UntilParted(r);
-    r.Do([&r, sends] {
-      EXPECT_EQ(r.transport().outstanding(), 0);
-      ExpectSendsEnded(r, *sends);
-    });
+    EXPECT_EQ(r.transport().outstanding(), 0);
+    ExpectSendsEnded(r, sends);
   });
 }
 
 // Receives that wait are taken back; what has met its receive ends as it would have.
 TEST_P(PartContract, PartingEndsReceivesAndLeavesWhatHasMet) {
   Run([](ContractRank& r) {
-    if (r.rank() > 1) {
-      UntilParted(r);
-      return;
-    }
+    if (r.rank() > 1) return UntilParted(r);
     const int peer = 1 - r.rank();
-    auto received = std::make_shared<std::byte*>(nullptr);
-    auto met = std::make_shared<std::vector<uint64_t>>();
-    auto alone = std::make_shared<std::vector<uint64_t>>();
-    r.Do([&r, peer, received, met, alone] {
-      EXPECT_TRUE(r.transport().Reserve(8).ok());
-      *received = r.Buffer(kBytes);
-      const TransportOp send = r.Send(peer, 1, r.FilledBuffer(kBytes, 5), kBytes);
-      const TransportOp receive = r.Receive(peer, 1, *received, kBytes);
-      *met = {send.cookie, receive.cookie};
-      const TransportOp unmet = r.Receive(peer, 2, r.Buffer(kBytes), kBytes);
-      const TransportOp lost = r.Send(peer, 3, r.FilledBuffer(kBytes, 6), kBytes);
-      *alone = {unmet.cookie, lost.cookie};
-      r.Start({receive, unmet, send, lost});
-    });
-    r.Until("what has been met", [&r, met] { return r.Ended((*met)[1]); });
+    r.Reserve(8);
+    std::byte* const received = r.Buffer(kBytes);
+    const TransportOp send = r.Send(peer, 1, r.FilledBuffer(kBytes, 5), kBytes);
+    const TransportOp receive = r.Receive(peer, 1, received, kBytes);
+    const TransportOp unmet = r.Receive(peer, 2, r.Buffer(kBytes), kBytes);
+    const TransportOp lost = r.Send(peer, 3, r.FilledBuffer(kBytes, 6), kBytes);
+    r.Start({receive, unmet, send, lost});
+    r.UntilEnded(receive.cookie);
     UntilParted(r);
-    r.Do([&r, received, met, alone] {
-      EXPECT_TRUE(r.Outcome((*met)[1]).ok());
-      EXPECT_TRUE(r.Matches(*received, kBytes, 5));
-      EXPECT_EQ(r.Outcome((*alone)[0]).code(), absl::StatusCode::kCancelled);
-      ExpectSendsEnded(r, {(*met)[0], (*alone)[1]});
-    });
+    EXPECT_TRUE(r.Outcome(receive.cookie).ok());
+    EXPECT_TRUE(r.Matches(received, kBytes, 5));
+    EXPECT_EQ(r.Outcome(unmet.cookie).code(), absl::StatusCode::kCancelled);
+    ExpectSendsEnded(r, {send.cookie, lost.cookie});
   });
 }
 
@@ -88,27 +71,19 @@ TEST_P(PartContract, PartingEndsReceivesAndLeavesWhatHasMet) {
 // first.
 TEST_P(PartContract, SendsWaitUntilBothHaveParted) {
   Run([](ContractRank& r) {
-    if (r.rank() > 1) {
-      UntilParted(r);
-      return;
-    }
+    if (r.rank() > 1) return UntilParted(r);
     const int peer = 1 - r.rank();
-    r.Do([&r] { EXPECT_TRUE(r.transport().Reserve(8).ok()); });
+    r.Reserve(8);
     if (r.rank() == 0) {
-      auto late = std::make_shared<uint64_t>(0);
-      r.Do([&r, peer, late] {
-        const TransportOp send = r.Send(peer, 1, r.FilledBuffer(kBytes, 5), kBytes);
-        *late = send.cookie;
-        r.Start({send, r.Send(peer, kGoTag, r.FilledBuffer(1, 1), 1)});
-      });
-      auto polls = std::make_shared<int>(0);
-      r.Until("many polls", [polls] { return ++*polls > 300; });
-      r.Do([&r, late] { EXPECT_FALSE(r.Ended(*late)); });
+      const TransportOp late = r.Send(peer, 1, r.FilledBuffer(kBytes, 5), kBytes);
+      r.Start({late, r.Send(peer, kGoTag, r.FilledBuffer(1, 1), 1)});
+      int polls = 0;
+      r.Until("many polls", [&polls] { return ++polls > 300; });
+      EXPECT_FALSE(r.Ended(late.cookie));
       UntilParted(r);
-      r.Do([&r, late] { ExpectSendsEnded(r, {*late}); });
-      return;
+      return ExpectSendsEnded(r, {late.cookie});
     }
-    r.Do([&r, peer] { r.Start({r.Receive(peer, kGoTag, r.Buffer(1), 1)}); });
+    r.Start({r.Receive(peer, kGoTag, r.Buffer(1), 1)});
     r.UntilAllEnded();
     UntilParted(r);
   });

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "main/fails.h"
 #include "transport/introduction.h"
 #include "transport/rank_processes.h"
 
@@ -19,7 +20,6 @@ namespace sluice {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 // A process that waits for its end. Its parent takes note of that with Reap.
 class Child {
@@ -116,9 +116,9 @@ TEST(RankProcessesTest, NamesWhoHasEnded) {
   EXPECT_TRUE(CheckOften(&processes, 50).ok());
   second.Kill();
   const absl::Status status = CheckOften(&processes, 120'000);
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("rank 2, process " + std::to_string(second.name().pid) + ", has ended"));
+  EXPECT_THAT(status,
+              Fails(absl::StatusCode::kUnavailable,
+                    "rank 2, process " + std::to_string(second.name().pid) + ", has ended"));
   EXPECT_FALSE(processes.HasEnded(0));
   EXPECT_TRUE(processes.HasEnded(2));
 }
@@ -138,8 +138,7 @@ TEST(RankProcessesTest, AnEndedRankIsGoneBeforeItIsNamed) {
   EXPECT_FALSE(processes.IsGone(1));
   EXPECT_FALSE(processes.IsGone(0));
   const absl::Status status = CheckOften(&processes, 120'000);
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(status.message(), HasSubstr("rank 2"));
+  EXPECT_THAT(status, Fails(absl::StatusCode::kUnavailable, "rank 2"));
   EXPECT_TRUE(processes.IsGone(2));
 }
 

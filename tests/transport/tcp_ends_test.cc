@@ -1,7 +1,6 @@
 // TCP transports whose other end is slow, or ends early.
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -359,37 +358,6 @@ TEST(TcpEndsTest, WhatIsHalfWrittenWhenItIsRecalledComesAsItWas) {
       },
       [&] { return receiver.frames == 1; }));
   EXPECT_TRUE(receiver.bytes == wanted);
-}
-
-// Every rank to every other one, all sizes, with rows at either end.
-TEST(TcpEndsTest, SixteenRanksExchangeOddSizes) {
-  constexpr int kRanks = 16;
-  const auto links = MakeTcpLinks(kRanks);
-  std::vector<std::unique_ptr<TcpEnd>> ends;
-  std::vector<TcpEnd*> all;
-  for (const auto& each : links) {
-    ends.push_back(std::make_unique<TcpEnd>(each, 0, 4 * kRanks));
-    all.push_back(ends.back().get());
-  }
-  const auto bytes_of = [](int src, int dst) {
-    return static_cast<size_t>(1 + src * 7919 + dst * 104729);
-  };
-  std::vector<std::vector<std::byte>> sent(kRanks * kRanks), received(kRanks * kRanks);
-  for (int src = 0; src < kRanks; ++src) {
-    for (int dst = 0; dst < kRanks; ++dst) {
-      if (src == dst) continue;
-      const auto pair = static_cast<size_t>(src * kRanks + dst);
-      sent[pair] = Pattern(bytes_of(src, dst), src * kRanks + dst);
-      received[pair].resize(sent[pair].size());
-      ends[static_cast<size_t>(src)]->Start({SendTo(dst, sent[pair], 1)});
-      ends[static_cast<size_t>(dst)]->Start({ReceiveFrom(src, received[pair], 2)});
-    }
-  }
-  EXPECT_TRUE(PollUntil(all, [&] {
-    return std::all_of(all.begin(), all.end(),
-                       [](TcpEnd* end) { return end->events.size() == 2 * (kRanks - 1); });
-  }));
-  EXPECT_TRUE(sent == received);
 }
 
 }  // namespace

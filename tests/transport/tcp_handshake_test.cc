@@ -6,17 +6,15 @@
 
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
+#include "main/fails.h"
 
 namespace sluice {
 namespace {
 
-using testing::HasSubstr;
-
 TcpIdentity Rank(int rank) { return {rank, 4, 99, "a secret"}; }
 
 void ExpectDenied(const absl::Status& status, const std::string& why) {
-  EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr(why));
+  EXPECT_THAT(status, Fails(absl::StatusCode::kPermissionDenied, why));
 }
 
 // How far rank 0 and a caller come with each other.

@@ -274,41 +274,25 @@ TEST(TcpStrangersTest, TellsTheLastRecordsOfARankBeforeItsEnd) {
 }
 
 TEST(TcpStrangersTest, EndsTheConnectionOfARankThatBreaksTheRules) {
-  const auto frame = [](TcpFrameKind kind) {
-    TcpFrame made;
-    made.kind = kind;
-    return made;
-  };
-  std::vector<TcpFrame> wrongs;
-  wrongs.push_back(frame(static_cast<TcpFrameKind>(77)));
-  for (const TcpFrameKind kind : {TcpFrameKind::kGrant, TcpFrameKind::kMet, TcpFrameKind::kData,
-                                  TcpFrameKind::kAbort, TcpFrameKind::kTaken}) {
-    wrongs.push_back(frame(kind));  // of a transport that nobody has opened, or of no record
-  }
-  TcpFrame wrong = frame(TcpFrameKind::kControl);
-  wrong.length = TcpLinks::kMaxControlBytes + 1;
-  wrongs.push_back(wrong);
-  wrong.length = ~uint64_t{0};
-  wrongs.push_back(wrong);
-  wrong = frame(TcpFrameKind::kControl);
-  wrong.channel = TcpLinks::kKinds;
-  wrongs.push_back(wrong);
-  wrong = frame(TcpFrameKind::kOffer);
-  wrong.length = 5;  // more than it says
-  wrongs.push_back(wrong);
-  wrong = frame(TcpFrameKind::kOffer);
-  wrong.bytes = kMaxTransportBytes + 1;
-  wrongs.push_back(wrong);
-  wrong = frame(TcpFrameKind::kOffer);
-  wrong.tag = kMaxTransportTag + 1;
-  wrongs.push_back(wrong);
-  wrong = frame(TcpFrameKind::kOffer);
-  wrong.flags = kEagerFlag;
-  wrong.bytes = wrong.length = kEagerBytes + 1;
-  wrongs.push_back(wrong);
-  wrong = frame(TcpFrameKind::kPart);
-  wrong.length = 1;
-  wrongs.push_back(wrong);
+  const TcpFrame wrongs[] = {
+      {.kind = static_cast<TcpFrameKind>(77)},
+      // About a transport that nobody has opened, or about no record.
+      {.kind = TcpFrameKind::kGrant},
+      {.kind = TcpFrameKind::kMet},
+      {.kind = TcpFrameKind::kData},
+      {.kind = TcpFrameKind::kAbort},
+      {.kind = TcpFrameKind::kTaken},
+      {.kind = TcpFrameKind::kControl, .length = TcpLinks::kMaxControlBytes + 1},
+      {.kind = TcpFrameKind::kControl, .length = ~uint64_t{0}},
+      {.kind = TcpFrameKind::kControl, .channel = TcpLinks::kKinds},
+      {.kind = TcpFrameKind::kOffer, .length = 5},  // more than it says
+      {.kind = TcpFrameKind::kOffer, .bytes = kMaxTransportBytes + 1},
+      {.kind = TcpFrameKind::kOffer, .tag = kMaxTransportTag + 1},
+      {.kind = TcpFrameKind::kOffer,
+       .flags = kEagerFlag,
+       .bytes = kEagerBytes + 1,
+       .length = kEagerBytes + 1},
+      {.kind = TcpFrameKind::kPart, .length = 1}};
   for (const TcpFrame& each : wrongs) {
     const Links links = MakeTcpLinks(3);
     const Fd fd = BecomeRankOne(links);

@@ -17,8 +17,7 @@ namespace {
 constexpr std::chrono::seconds kPatience{400};
 
 void RunOne(ContractRank& rank, const ContractScript& script, std::chrono::seconds patience) {
-  script(rank);
-  if (!rank.Finish(patience)) {
+  if (!rank.Run(script, patience)) {
     ADD_FAILURE() << "stuck: " << rank.Position();
     return;
   }

@@ -14,9 +14,6 @@
 
 namespace sluice {
 
-// Adds one rank's steps. Called once for each rank, maybe on different threads at once.
-using ContractScript = std::function<void(ContractRank& rank)>;
-
 // A way to connect ranks, and to run a script on those that this process has until all are done.
 // Reports scripts that are stuck as failures.
 struct ContractWorld {

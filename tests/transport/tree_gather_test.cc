@@ -8,14 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "main/fails.h"
 #include "oracle/sampled.h"
 #include "sluice/fabric.h"
 #include "transport/tree_world.h"
 
 namespace sluice {
 namespace {
-
-using testing::HasSubstr;
 
 int Digits(int size) {
   int digits = 0;
@@ -151,9 +150,8 @@ TEST(TreeGatherTest, AllRanksLearnOfARecordOfAnotherLength) {
             continue;
           }
           ++errors;
-          EXPECT_EQ(complete.status().code(), absl::StatusCode::kDataLoss);
-          EXPECT_THAT(std::string(complete.status().message()),
-                      HasSubstr(absl::StrCat("rank ", odd, " has 12")));
+          EXPECT_THAT(complete.status(),
+                      Fails(absl::StatusCode::kDataLoss, absl::StrCat("rank ", odd, " has 12")));
         }
       }
       EXPECT_EQ(errors, size);
