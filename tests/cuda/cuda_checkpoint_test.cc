@@ -32,7 +32,6 @@ void WithGpuSessions(int ranks, FakeTransport transport, const CheckpointBody& b
     self.meet();
     EXPECT_TRUE(session->Close().ok());
   });
-  EXPECT_THAT(FakeCudaCheckClean(), testing::IsEmpty());
 }
 
 CheckpointOptions RandomOptions(oracle::Dice* dice) {
@@ -70,10 +69,7 @@ TEST_P(CudaCheckpointTest, WhatIsSavedFromGpusLoadsIntoOthers) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Fakes, CudaCheckpointTest,
-                         testing::Values(FakeTransport::kMessages, FakeTransport::kNccl,
-                                         FakeTransport::kCudaIpc),
-                         [](const auto& test) { return NameOf(test.param); });
+INSTANTIATE_TEST_SUITE_P(Fakes, CudaCheckpointTest, FakeTransports(), NameOfParam);
 
 // Copies that come late, on slow streams, and few slots: no slot may be used again too early.
 TEST(CudaCheckpointOrderTest, SlowStreams) {

@@ -9,6 +9,7 @@
 #include "cuda/fake_world.h"
 #include "device/copy_flat.h"
 #include "fakes/fake_cuda.h"
+#include "fakes/fake_cuda_rig.h"
 #include "gmock/gmock.h"
 #include "main/fails.h"
 #include "session/job.h"
@@ -38,7 +39,6 @@ void WithStreams(int ranks, const StreamOptions& options,
     stream.reset();
     EXPECT_TRUE(session->Close().ok());
   });
-  EXPECT_THAT(FakeCudaCheckClean(), testing::IsEmpty());
 }
 
 // A view of the same on the host.
@@ -154,21 +154,20 @@ TEST(CudaDataStreamTest, LeasesGoThroughStreams) {
   options.buffers.await_in_stream = true;
   WithStreams(1, options, [&](Rank& self, Stream* stream) {
     ASSERT_EQ(cudaSetDevice(self.rank), cudaSuccess);
-    cudaStream_t consumer = nullptr;
-    ASSERT_EQ(cudaStreamCreateWithFlags(&consumer, cudaStreamNonBlocking), cudaSuccess);
+    const ScopedStream consumer;
     std::atomic<int64_t> wrong = 0;
     int64_t items = 0;
     while (true) {
       auto lease = stream->Next().value();
       if (lease.end()) break;
       ++items;
-      ASSERT_TRUE(lease.Await({consumer}).ok());
+      ASSERT_TRUE(lease.Await({consumer.get()}).ok());
       const auto bytes = static_cast<size_t>(dir.item_bytes());
       void* const data = lease.view().data;
       const auto* const host = static_cast<std::byte*>(FakeCudaHostPointer(data, bytes));
       const int64_t item = lease.item();
       const cudaError_t launched =
-          FakeCudaEnqueue(consumer,
+          FakeCudaEnqueue(consumer.get(),
                           [host, item, bytes, &wrong] {
                             for (size_t at = 0; at < bytes; ++at) {
                               if (host[at] != ShardDir::ByteOf(item, static_cast<int64_t>(at)))
@@ -177,13 +176,12 @@ TEST(CudaDataStreamTest, LeasesGoThroughStreams) {
                           },
                           {{data, bytes}});
       ASSERT_EQ(launched, cudaSuccess);
-      const absl::Status released = lease.Release({consumer});
+      const absl::Status released = lease.Release({consumer.get()});
       ASSERT_TRUE(released.ok()) << released;
     }
     EXPECT_EQ(items, dir.items());
-    EXPECT_EQ(cudaStreamSynchronize(consumer), cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(consumer.get()), cudaSuccess);
     EXPECT_EQ(wrong, 0);
-    EXPECT_EQ(cudaStreamDestroy(consumer), cudaSuccess);
   });
 }
 

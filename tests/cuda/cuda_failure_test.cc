@@ -6,6 +6,7 @@
 
 #include "cuda/fake_world.h"
 #include "fakes/fake_cuda.h"
+#include "fakes/fake_cuda_rig.h"
 #include "fakes/fake_nccl.h"
 #include "gmock/gmock.h"
 #include "main/fails.h"
@@ -18,12 +19,7 @@ namespace {
 
 using testing::HasSubstr;
 
-class CudaFailureTest : public testing::Test {
- protected:
-  void TearDown() override { EXPECT_THAT(FakeCudaCheckClean(), testing::IsEmpty()); }
-};
-
-TEST_F(CudaFailureTest, MemoryThatIsNotWhatItIsSaidToBe) {
+TEST(CudaFailureTest, MemoryThatIsNotWhatItIsSaidToBe) {
   RunRanksOnFakeGpus(2, 2, FakeTransport::kMessages, [](Rank& self) {
     const auto session = OpenSession(self, SessionOptions());
     Bound bound = CompileBound(session.get(), AllToAll(2, 4096));
@@ -44,23 +40,21 @@ TEST_F(CudaFailureTest, MemoryThatIsNotWhatItIsSaidToBe) {
   });
 }
 
-TEST_F(CudaFailureTest, AStreamOfAnotherDevice) {
+TEST(CudaFailureTest, AStreamOfAnotherDevice) {
   RunRanksOnFakeGpus(2, 2, FakeTransport::kNccl, [](Rank& self) {
     const auto session = OpenSession(self, SessionOptions());
     Bound bound = CompileBound(session.get(), AllToAll(2, 4096));
     ASSERT_EQ(cudaSetDevice(1 - self.rank), cudaSuccess);
-    cudaStream_t stream = nullptr;
-    ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    const ScopedStream stream;
     const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst(),
-                                    {.stream = StreamHandle{stream}});
+                                    {.stream = StreamHandle{stream.get()}});
     EXPECT_THAT(run.status(), Fails(absl::StatusCode::kInvalidArgument, "stream"));
-    EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
     RunOnce(session.get(), &bound, 1);
     EXPECT_TRUE(session->Close().ok());
   });
 }
 
-TEST_F(CudaFailureTest, AStreamWithoutAnAccelerator) {
+TEST(CudaFailureTest, AStreamWithoutAnAccelerator) {
   RunRanks(1, [](Rank& self) {
     const auto session = OpenSession(self, SessionOptions());
     Bound bound = CompileBound(session.get(), AllToAll(1, 4096));
@@ -72,7 +66,7 @@ TEST_F(CudaFailureTest, AStreamWithoutAnAccelerator) {
 }
 
 // Offers that no receive has met do not hold up Close.
-TEST_F(CudaFailureTest, CudaIpcClosesSoon) {
+TEST(CudaFailureTest, CudaIpcClosesSoon) {
   for (const Failing failing : {Failing::kNeverStarts, Failing::kLateMemory}) {
     RunRanksOnFakeGpus(3, 2, FakeTransport::kCudaIpc,
                        [failing](Rank& self) { FailAndClose(self, failing, false); });
@@ -80,7 +74,7 @@ TEST_F(CudaFailureTest, CudaIpcClosesSoon) {
   }
 }
 
-TEST_F(CudaFailureTest, NcclFailsHalfWay) {
+TEST(CudaFailureTest, NcclFailsHalfWay) {
   for (const int kernel : {2, 5}) {
     FakeNcclFailKernel(1, kernel, ncclRemoteError);
     RunRanksOnFakeGpus(3, 3, FakeTransport::kNccl, [](Rank& self) {
@@ -96,7 +90,7 @@ TEST_F(CudaFailureTest, NcclFailsHalfWay) {
 }
 
 // Nothing is left of a failed session that is destroyed without Close, either.
-TEST_F(CudaFailureTest, NcclFailsAndNobodyCloses) {
+TEST(CudaFailureTest, NcclFailsAndNobodyCloses) {
   FakeNcclFailKernel(1, 2, ncclRemoteError);
   RunRanksOnFakeGpus(3, 3, FakeTransport::kNccl, [](Rank& self) {
     auto session = OpenSession(self, {.bucket_bytes = 4096, .timeout = absl::Minutes(2)});
@@ -108,7 +102,7 @@ TEST_F(CudaFailureTest, NcclFailsAndNobodyCloses) {
 }
 
 // What Compile has prepared is given up while the device has not yet come past all of it.
-TEST_F(CudaFailureTest, ARankIsSilentWhileAnotherOneCompiles) {
+TEST(CudaFailureTest, ARankIsSilentWhileAnotherOneCompiles) {
   for (const FakeTransport transport : {FakeTransport::kNccl, FakeTransport::kCudaIpc}) {
     RunRanksOnFakeGpus(2, 2, transport, [](Rank& self) {
       const auto session = OpenSession(self, {.timeout = absl::Seconds(2)});
@@ -129,7 +123,7 @@ TEST_F(CudaFailureTest, ARankIsSilentWhileAnotherOneCompiles) {
 
 // NCCL's abort may wait for other ranks. All hear what went wrong, and Close says that memory may
 // still be in use.
-TEST_F(CudaFailureTest, AnAbortThatDoesNotComeBackHidesNothing) {
+TEST(CudaFailureTest, AnAbortThatDoesNotComeBackHidesNothing) {
   FakeNcclHoldAborts(true);
   FakeNcclFailKernel(1, 2, ncclRemoteError);
   RunRanksOnFakeGpus(3, 3, FakeTransport::kNccl, [](Rank& self) {

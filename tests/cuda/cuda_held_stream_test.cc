@@ -1,5 +1,6 @@
-// More pieces than a device takes at a time, behind a stream of the caller's that stands still:
-// every call comes back meanwhile, and every element arrives afterwards.
+// Many tiny tensors: how many kernels a run of them launches. And more pieces than a device takes
+// at a time, behind a stream of the caller's that stands still: every call comes back meanwhile,
+// and every element arrives afterwards.
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
@@ -12,8 +13,9 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "cuda/fake_world.h"
-#include "device/cuda_held.h"
+#include "device/cuda/cuda_kernels.h"
 #include "fakes/fake_cuda.h"
+#include "fakes/fake_cuda_rig.h"
 #include "gmock/gmock.h"
 #include "oracle/sampled.h"
 #include "session/job.h"
@@ -35,11 +37,11 @@ struct Job {
   DType dst_dtype = DType::kF64;
 };
 
-TransferSpec ManyTensors(const Job& job) {
+TransferSpec ManyTensors(const Job& job, int count = kTensors) {
   std::vector<int> ranks(static_cast<size_t>(job.src_ranks));
   for (size_t i = 0; i < ranks.size(); ++i) ranks[i] = static_cast<int>(i);
   TransferSpec spec;
-  for (int i = 0; i < kTensors; ++i) {
+  for (int i = 0; i < count; ++i) {
     spec.tensors.push_back({.name = absl::StrCat("t", i),
                             .shape = {kElements},
                             .src_dtype = DType::kF64,
@@ -50,18 +52,15 @@ TransferSpec ManyTensors(const Job& job) {
   return spec;
 }
 
-// One allocation with room for all tensors, of up to 8 bytes an element.
-class Block {
+// Room for all tensors, of up to 8 bytes an element.
+class Block : public CudaMemory {
  public:
-  Block() { EXPECT_EQ(cudaMalloc(&data_, kBytes), cudaSuccess); }
-  ~Block() { EXPECT_EQ(cudaFree(data_), cudaSuccess); }
-  Block(const Block&) = delete;
-  Block& operator=(const Block&) = delete;
+  Block() : CudaMemory(size_t{kTensors} * kPitch * sizeof(double)) {}
 
-  std::vector<TensorView> Views(int ordinal, DType dtype) const {
+  std::vector<TensorView> Views(int ordinal, DType dtype, int count = kTensors) const {
     std::vector<TensorView> views;
-    for (int64_t i = 0; i < kTensors; ++i) {
-      auto* const at = static_cast<std::byte*>(data_) + i * kPitch * DTypeBytes(dtype);
+    for (int64_t i = 0; i < count; ++i) {
+      void* const at = At(static_cast<size_t>(i * kPitch * DTypeBytes(dtype)));
       views.push_back(DenseView(at, {kElements}, dtype));
       views.back().device = DeviceKind::kCuda;
       views.back().device_ordinal = ordinal;
@@ -70,12 +69,8 @@ class Block {
   }
   template <class T>
   T* OnHost() const {
-    return static_cast<T*>(FakeCudaHostPointer(data_, kBytes));
+    return static_cast<T*>(FakeCudaHostPointer(data(), bytes()));
   }
-
- private:
-  static constexpr size_t kBytes = size_t{kTensors} * kPitch * sizeof(double);
-  void* data_ = nullptr;
 };
 
 // Small whole numbers: sums of them are exact in every type.
@@ -90,9 +85,9 @@ void FillSource(const Block& src) {
 }
 
 template <class T>
-int64_t WrongElements(const Block& dst, int contributions) {
+int64_t WrongElements(const Block& dst, int contributions, int count = kTensors) {
   int64_t wrong = 0;
-  for (int64_t i = 0; i < kTensors; ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     for (int64_t e = 0; e < kElements; ++e) {
       const double expected = contributions * ValueOf(i, e);
       wrong += static_cast<double>(dst.OnHost<T>()[i * kPitch + e]) != expected ? 1 : 0;
@@ -103,8 +98,6 @@ int64_t WrongElements(const Block& dst, int contributions) {
 
 class CudaHeldStreamTest : public testing::TestWithParam<FakeTransport> {
  protected:
-  void TearDown() override { EXPECT_THAT(FakeCudaCheckClean(), testing::IsEmpty()); }
-
   // A run on `size` ranks, of which `held` takes part with a stream that stands still until all of
   // them have come back from their calls.
   static void RunHeld(int size, int held_rank, const Job& job) {
@@ -121,12 +114,11 @@ class CudaHeldStreamTest : public testing::TestWithParam<FakeTransport> {
       if (self.rank < job.src_ranks) from = src.Views(self.rank, DType::kF64);
       if (self.rank == job.dst_rank) to = dst.Views(self.rank, job.dst_dtype);
       FillSource(src);
-      cudaStream_t stream = nullptr;
-      ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+      const ScopedStream stream;
       {
-        std::unique_ptr<Held> held;
-        const StartOptions in = {.stream = StreamHandle{stream}};
-        if (self.rank == held_rank) held = std::make_unique<Held>(stream);
+        std::unique_ptr<Door> held;
+        const StartOptions in = {.stream = StreamHandle{stream.get()}};
+        if (self.rank == held_rank) held = std::make_unique<Door>(stream.get());
         const auto run = session->Start(transfer, from, to, held ? in : StartOptions()).value();
         for (int i = 0; i < kPolls; ++i) {
           ASSERT_EQ(session->Poll(), absl::OkStatus());
@@ -135,8 +127,7 @@ class CudaHeldStreamTest : public testing::TestWithParam<FakeTransport> {
         held.reset();
         ASSERT_EQ(run.Wait(), absl::OkStatus());
       }
-      EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-      EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+      EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
       if (self.rank == job.dst_rank) {
         EXPECT_EQ(job.dst_dtype == DType::kF32 ? WrongElements<float>(dst, job.src_ranks)
                                                : WrongElements<double>(dst, job.src_ranks),
@@ -171,10 +162,7 @@ TEST_P(CudaHeldStreamTest, TheOwnerIsHeld) {
   RunHeld(3, 1, job);
 }
 
-class CudaHeldForLongTest : public testing::TestWithParam<std::tuple<FakeTransport, int>> {
- protected:
-  void TearDown() override { EXPECT_THAT(FakeCudaCheckClean(), testing::IsEmpty()); }
-};
+class CudaHeldForLongTest : public testing::TestWithParam<std::tuple<FakeTransport, int>> {};
 
 // Whether all pieces are in the session's stream, or most have to wait with the host.
 TEST_P(CudaHeldForLongTest, IsNoStall) {
@@ -182,31 +170,26 @@ TEST_P(CudaHeldForLongTest, IsNoStall) {
   RunRanksOnFakeGpus(1, 1, transport, [tensors = tensors](Rank& self) {
     const SessionOptions options = {.timeout = absl::Seconds(1)};
     const auto session = OpenSession(self, options);
-    TransferSpec spec = ManyTensors(Job());
-    spec.tensors.resize(static_cast<size_t>(tensors));
-    const auto transfer = session->Compile(spec).value();
+    const auto transfer = session->Compile(ManyTensors(Job(), tensors)).value();
     ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
     const Block src;
     const Block dst;
-    std::vector<TensorView> from = src.Views(0, DType::kF64);
-    std::vector<TensorView> to = dst.Views(0, DType::kF64);
-    from.resize(spec.tensors.size());
-    to.resize(spec.tensors.size());
-    cudaStream_t stream = nullptr;
-    ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    const std::vector<TensorView> from = src.Views(0, DType::kF64, tensors);
+    const std::vector<TensorView> to = dst.Views(0, DType::kF64, tensors);
+    const ScopedStream stream;
     {
-      Held held(stream);
-      const auto run = session->Start(transfer, from, to, {.stream = StreamHandle{stream}}).value();
+      Door held(stream.get());
+      const StartOptions in = {.stream = StreamHandle{stream.get()}};
+      const auto run = session->Start(transfer, from, to, in).value();
       const absl::Time end = absl::Now() + options.timeout * 3 / 2;
       absl::Status status;
       while (status.ok() && absl::Now() < end) status = session->Poll();
       ASSERT_TRUE(status.ok()) << status;
-      held.LetGo();
+      held.Open();
       status = run.Wait();
       ASSERT_TRUE(status.ok()) << status;
     }
-    EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
-    EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
     EXPECT_TRUE(session->Close().ok());
   });
 }
@@ -220,10 +203,56 @@ INSTANTIATE_TEST_SUITE_P(Fakes, CudaHeldForLongTest,
                                                std::get<1>(test.param));
                          });
 
-INSTANTIATE_TEST_SUITE_P(Fakes, CudaHeldStreamTest,
-                         testing::Values(FakeTransport::kMessages, FakeTransport::kNccl,
-                                         FakeTransport::kCudaIpc),
-                         [](const auto& test) { return NameOf(test.param); });
+class CudaManyTensorsTest : public testing::TestWithParam<FakeTransport> {
+ protected:
+  // All from the first of `size` ranks to the last; how many kernels the second run launches.
+  static int64_t LaunchesOfARun(int size) {
+    int64_t launches = 0;
+    RunRanksOnFakeGpus(size, size, GetParam(), [&](Rank& self) {
+      SessionOptions options;
+      options.bucket_bytes = int64_t{1} << 20;  // all tensors are one bucket
+      const auto session = OpenSession(self, options);
+      const auto transfer = session->Compile(ManyTensors({.dst_rank = size - 1}, kFew)).value();
+      ASSERT_EQ(cudaSetDevice(self.rank), cudaSuccess);
+      const Block src;
+      const Block dst;
+      std::vector<TensorView> from(kFew);
+      std::vector<TensorView> to(kFew);
+      if (self.rank == 0) from = src.Views(self.rank, DType::kF64, kFew);
+      if (self.rank == size - 1) to = dst.Views(self.rank, DType::kF64, kFew);
+      FillSource(src);
+      for (int round = 0; round < 2; ++round) {
+        self.meet();
+        const int64_t before = FakeCudaCalls("cudaLaunchKernel");
+        self.meet();
+        const auto run = session->Start(transfer, from, to).value();
+        ASSERT_EQ(run.Wait(), absl::OkStatus());
+        self.meet();
+        if (self.rank == 0) launches = FakeCudaCalls("cudaLaunchKernel") - before;
+      }
+      if (self.rank == size - 1) {
+        EXPECT_EQ(WrongElements<double>(dst, 1, kFew), 0);
+      }
+      EXPECT_TRUE(session->Close().ok());
+    });
+    return launches;
+  }
+
+  static constexpr int kFew = 10000;
+  static constexpr int64_t kOnOneSide = (kFew + kPiecesOfLaunch - 1) / kPiecesOfLaunch;
+};
+
+TEST_P(CudaManyTensorsTest, FullLaunchesCopyThemWithinARank) {
+  EXPECT_EQ(LaunchesOfARun(1), kOnOneSide);
+}
+
+// To staging and from there.
+TEST_P(CudaManyTensorsTest, FullLaunchesPackAndUnpackThem) {
+  EXPECT_EQ(LaunchesOfARun(2), 2 * kOnOneSide);
+}
+
+INSTANTIATE_TEST_SUITE_P(Fakes, CudaManyTensorsTest, FakeTransports(), NameOfParam);
+INSTANTIATE_TEST_SUITE_P(Fakes, CudaHeldStreamTest, FakeTransports(), NameOfParam);
 
 }  // namespace
 }  // namespace sluice::session_test

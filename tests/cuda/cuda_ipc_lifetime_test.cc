@@ -22,7 +22,6 @@ void RunRanksWith(FakeCudaConfig config, const CudaIpcOptions& options, const Ra
     self.transport = *MakeCudaIpcTransport(*accelerator, options);
     body(self);
   });
-  EXPECT_THAT(FakeCudaCheckClean(), testing::IsEmpty());
 }
 
 // Their driver minds what is freed while it is open.

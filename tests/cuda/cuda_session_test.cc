@@ -26,8 +26,6 @@ class CudaSessionTest : public testing::TestWithParam<std::tuple<FakeTransport, 
     return is_nccl ? size() : (size() + 1) / 2;
   }
   static void Run(const RankBody& body) { RunRanksOnFakeGpus(size(), gpus(), transport(), body); }
-
-  void TearDown() override { EXPECT_THAT(FakeCudaCheckClean(), testing::IsEmpty()); }
 };
 
 TEST_P(CudaSessionTest, EveryByteIsRight) {

@@ -40,8 +40,6 @@ std::string NameOfCase(const Case& test_case) {
 
 class CudaStreamEventsTest : public testing::TestWithParam<Case> {
  protected:
-  void TearDown() override { EXPECT_THAT(FakeCudaCheckClean(), IsEmpty()); }
-
   // Each rank's body, with an open session and a compiled transfer.
   void RunBoth(const StreamJobOptions& job,
                const std::function<void(Rank&, Session*, Transfer*)>& body) {
@@ -53,47 +51,30 @@ class CudaStreamEventsTest : public testing::TestWithParam<Case> {
       EXPECT_TRUE(session->Close().ok());
     });
   }
+
+  void RunTwice(const StreamJobOptions& options) {
+    RunBoth(options, [&](Rank& self, Session* session, Transfer* transfer) {
+      StreamJob job(self.rank, options);
+      for (int round = 1; round <= 2; ++round) {
+        ASSERT_TRUE(job.Start(session, transfer, round).ok());
+        const absl::Status status = Complete(session, {&job});
+        ASSERT_TRUE(status.ok()) << status;
+        EXPECT_EQ(job.done(), options.tensors);
+        EXPECT_EQ(job.CountWrong(), 0);
+      }
+    });
+  }
 };
 
-TEST_P(CudaStreamEventsTest, WorkAfterTensorDoneFindsTheTensor) {
-  const StreamJobOptions options = {.tensors = 60};
-  RunBoth(options, [&](Rank& self, Session* session, Transfer* transfer) {
-    StreamJob job(self.rank, options);
-    for (int round = 1; round <= 2; ++round) {
-      ASSERT_TRUE(job.Start(session, transfer, round).ok());
-      const absl::Status status = Complete(session, {&job});
-      ASSERT_TRUE(status.ok()) << status;
-      EXPECT_EQ(job.done(), options.tensors);
-      EXPECT_EQ(job.CountWrong(), 0);
-    }
-  });
-}
+TEST_P(CudaStreamEventsTest, WorkAfterTensorDoneFindsTheTensor) { RunTwice({.tensors = 60}); }
 
 TEST_P(CudaStreamEventsTest, MemoryIsTouchedAfterItsFormerOwner) {
-  const StreamJobOptions options = {.given = Given::kAsked};
-  RunBoth(options, [&](Rank& self, Session* session, Transfer* transfer) {
-    StreamJob job(self.rank, options);
-    for (int round = 1; round <= 2; ++round) {
-      ASSERT_TRUE(job.Start(session, transfer, round).ok());
-      const absl::Status status = Complete(session, {&job});
-      ASSERT_TRUE(status.ok()) << status;
-      EXPECT_EQ(job.done(), options.tensors);
-      EXPECT_EQ(job.CountWrong(), 0);
-    }
-  });
+  RunTwice({.given = Given::kAsked});
 }
 
 // The session writes pinned memory itself, and lets the network write it.
 TEST_P(CudaStreamEventsTest, HostMemoryIsTouchedAfterItsFormerOwner) {
-  const StreamJobOptions options = {.given = Given::kAsked, .dst_kind = DeviceKind::kCudaHost};
-  RunBoth(options, [&](Rank& self, Session* session, Transfer* transfer) {
-    StreamJob job(self.rank, options);
-    ASSERT_TRUE(job.Start(session, transfer, 1).ok());
-    const absl::Status status = Complete(session, {&job});
-    ASSERT_TRUE(status.ok()) << status;
-    EXPECT_EQ(job.done(), options.tensors);
-    EXPECT_EQ(job.CountWrong(), 0);
-  });
+  RunTwice({.given = Given::kAsked, .dst_kind = DeviceKind::kCudaHost});
 }
 
 // More windows than a run keeps fences for.
@@ -228,10 +209,7 @@ TEST_P(CudaStreamFailureTest, CallsThatFail) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Fakes, CudaStreamEventsTest,
-                         testing::Combine(testing::Values(FakeTransport::kMessages,
-                                                          FakeTransport::kNccl,
-                                                          FakeTransport::kCudaIpc),
-                                          testing::Bool()),
+                         testing::Combine(FakeTransports(), testing::Bool()),
                          [](const auto& test) { return NameOfCase(test.param); });
 
 INSTANTIATE_TEST_SUITE_P(Fakes, CudaStreamFailureTest,
@@ -267,7 +245,6 @@ TEST(CudaUntakenEventsTest, HoldNothingUp) {
     EXPECT_EQ(job.CountWrong(), 0);
     EXPECT_TRUE(session->Close().ok());
   });
-  EXPECT_THAT(FakeCudaCheckClean(), IsEmpty());
 }
 
 }  // namespace

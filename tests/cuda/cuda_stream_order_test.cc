@@ -1,15 +1,21 @@
 // Runs that take part in a stream of the caller's: they come after what it held, and before what it
-// gets later, without a visit of the host.
+// gets later, without a visit of the host. And what a session does on a GPU while a group of NCCL
+// waits for its receiver.
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "cuda/fake_world.h"
 #include "fakes/fake_cuda.h"
+#include "fakes/fake_cuda_rig.h"
 #include "gmock/gmock.h"
+#include "gtest/gtest.h"
 #include "session/job.h"
 
 namespace sluice::session_test {
@@ -20,44 +26,29 @@ constexpr int64_t kElements = 64 << 10;
 // From each rank to the next one, with bytes that are strided at neither end.
 TransferSpec Shift(int size) { return Ring(size, kElements / 1024); }
 
-class CudaStreamOrderTest : public testing::TestWithParam<FakeTransport> {
- protected:
-  void TearDown() override { EXPECT_THAT(FakeCudaCheckClean(), testing::IsEmpty()); }
-};
+class CudaStreamOrderTest : public testing::TestWithParam<FakeTransport> {};
 
 // A stream, and device memory that its kernels fill and read.
 class Producer {
  public:
-  explicit Producer(int device) {
-    EXPECT_EQ(cudaSetDevice(device), cudaSuccess);
-    EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
-    for (void** data : {&src_, &dst_}) EXPECT_EQ(cudaMalloc(data, kBytes), cudaSuccess);
-  }
-  ~Producer() {
-    EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
-    EXPECT_EQ(cudaFree(src_), cudaSuccess);
-    EXPECT_EQ(cudaFree(dst_), cudaSuccess);
-    EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
-  }
-  Producer(const Producer&) = delete;
-  Producer& operator=(const Producer&) = delete;
+  ~Producer() { EXPECT_EQ(cudaStreamSynchronize(stream_.get()), cudaSuccess); }
 
-  StreamHandle stream() const { return {stream_}; }
-  void* src() const { return src_; }
-  void* dst() const { return dst_; }
+  StreamHandle stream() const { return {stream_.get()}; }
+  void* src() const { return src_.data(); }
+  void* dst() const { return dst_.data(); }
 
   // A kernel that takes its time, and then sets all of the source.
   void Produce(double value) {
-    auto* const data = static_cast<double*>(FakeCudaHostPointer(src_, kBytes));
-    Launch(src_, [data, value] {
+    auto* const data = static_cast<double*>(FakeCudaHostPointer(src(), kBytes));
+    Launch(src(), [data, value] {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
       for (int64_t i = 0; i < kElements; ++i) data[i] = value;
     });
   }
   // One that counts what is not `value` in the target, and spoils it.
   void Consume(double value, int64_t* wrong) {
-    auto* const data = static_cast<double*>(FakeCudaHostPointer(dst_, kBytes));
-    Launch(dst_, [data, value, wrong] {
+    auto* const data = static_cast<double*>(FakeCudaHostPointer(dst(), kBytes));
+    Launch(dst(), [data, value, wrong] {
       for (int64_t i = 0; i < kElements; ++i) *wrong += data[i] != value ? 1 : 0;
       for (int64_t i = 0; i < kElements; ++i) data[i] = -1;
     });
@@ -67,12 +58,12 @@ class Producer {
   static constexpr size_t kBytes = kElements * sizeof(double);
 
   void Launch(void* data, std::function<void()> kernel) {
-    EXPECT_EQ(FakeCudaEnqueue(stream_, std::move(kernel), {{data, kBytes}}), cudaSuccess);
+    EXPECT_EQ(FakeCudaEnqueue(stream_.get(), std::move(kernel), {{data, kBytes}}), cudaSuccess);
   }
 
-  cudaStream_t stream_ = nullptr;
-  void* src_ = nullptr;
-  void* dst_ = nullptr;
+  const ScopedStream stream_;
+  const CudaMemory src_{kBytes};
+  const CudaMemory dst_{kBytes};
 };
 
 TensorView ViewOf(void* data, int device) {
@@ -90,7 +81,8 @@ TEST_P(CudaStreamOrderTest, ComesAfterEarlierWorkAndBeforeLater) {
     const auto transfer = session->Compile(Shift(kRanks)).value();
     std::vector<int64_t> wrong(kRounds);
     {
-      Producer producer(self.rank);
+      ASSERT_EQ(cudaSetDevice(self.rank), cudaSuccess);
+      Producer producer;
       const StartOptions in_stream = {.stream = producer.stream()};
       for (int round = 0; round < kRounds; ++round) {
         producer.Produce(100 * self.rank + round);
@@ -125,13 +117,87 @@ TEST(CudaHostWaitsTest, ThereAreNoneBetweenFillAndDrainOverNccl) {
     self.meet();
     EXPECT_TRUE(session->Close().ok());
   });
-  EXPECT_THAT(FakeCudaCheckClean(), testing::IsEmpty());
 }
 
-INSTANTIATE_TEST_SUITE_P(Fakes, CudaStreamOrderTest,
-                         testing::Values(FakeTransport::kMessages, FakeTransport::kNccl,
-                                         FakeTransport::kCudaIpc),
-                         [](const auto& test) { return NameOf(test.param); });
+INSTANTIATE_TEST_SUITE_P(Fakes, CudaStreamOrderTest, FakeTransports(), NameOfParam);
+
+constexpr int64_t kRows = 64;
+constexpr int64_t kColumns = 1024;
+constexpr int kTensors = 16;
+constexpr int kWindow = 8;  // tensors
+constexpr size_t kBytes = size_t{kRows * kColumns} * 4;
+
+// From rank 0 to rank 1, each tensor a bucket, in two windows.
+TransferSpec Across() {
+  TransferSpec spec;
+  for (int i = 0; i < kTensors; ++i) {
+    spec.tensors.push_back({.name = "t" + std::to_string(i),
+                            .shape = {kRows, kColumns},
+                            .src = {*Mesh::Create({1}, {0}), {Placement::Replicate()}},
+                            .dst = {*Mesh::Create({1}, {1}), {Placement::Replicate()}},
+                            .window = i / kWindow});
+  }
+  return spec;
+}
+
+// All tensors, column-major, so that they have to be packed and unpacked.
+std::vector<TensorView> ViewsOf(const CudaMemory& block, int device) {
+  std::vector<TensorView> views;
+  for (size_t i = 0; i < kTensors; ++i) {
+    views.push_back(DenseView(block.data(), {kRows, kColumns}, DType::kF32));
+    views.back().byte_offset = static_cast<int64_t>(i * kBytes);
+    views.back().strides = {1, kRows};
+    views.back().device = DeviceKind::kCuda;
+    views.back().device_ordinal = device;
+  }
+  return views;
+}
+
+// A group has half of the budget. The receiver lacks memory for the second window, so its first
+// group waits, and the buckets of the next one are packed meanwhile.
+TEST(CudaOverlapTest, BucketsArePackedWhileAGroupWaitsForItsReceiver) {
+  std::atomic<bool> packed = false;
+  RunRanksOnFakeGpus(2, 2, FakeTransport::kNccl, [&](Rank& self) {
+    const auto session = OpenSession(
+        self,
+        {.bucket_bytes = int64_t{kBytes}, .max_in_flight = kWindow, .budget_buckets = kWindow});
+    const auto transfer = session->Compile(Across()).value();
+    ASSERT_EQ(cudaSetDevice(self.rank), cudaSuccess);
+    {
+      const FilledMemory block(kTensors * kBytes, 1 + self.rank);
+      const std::vector<TensorView> own = ViewsOf(block, self.rank);
+      const std::vector<TensorView> none(kTensors);
+      const bool sends = self.rank == 0;
+      const StartOptions start = {.late_destinations = true};
+      // The first round connects.
+      for (int round = 0; round < 2; ++round) {
+        self.meet();
+        const int64_t before = FakeCudaKernelsDone();
+        self.meet();
+        const auto run = session->Start(transfer, sends ? own : none, none, start).value();
+        const auto supply = [&](int first) {
+          for (int i = first; i < first + kWindow; ++i) {
+            ASSERT_EQ(run.Supply(i, own[static_cast<size_t>(i)]), absl::OkStatus());
+          }
+        };
+        if (!sends) supply(0);
+        // One launch packs or unpacks a bucket.
+        constexpr int64_t kPacked = kTensors + kWindow;
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(120);
+        while (round == 1 && !packed) {
+          ASSERT_TRUE(session->Poll().ok());
+          if (FakeCudaKernelsDone() - before >= kPacked) packed = true;
+          ASSERT_LT(std::chrono::steady_clock::now(), deadline)
+              << FakeCudaKernelsDone() - before << " buckets of " << kPacked;
+        }
+        if (!sends) supply(kWindow);
+        ASSERT_TRUE(run.Wait().ok());
+      }
+      EXPECT_TRUE(block.IsAll(1));
+    }
+    EXPECT_TRUE(session->Close().ok());
+  });
+}
 
 }  // namespace
 }  // namespace sluice::session_test

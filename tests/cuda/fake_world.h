@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "gtest/gtest.h"
 #include "session/world.h"
 
 namespace sluice::session_test {
@@ -18,6 +19,14 @@ enum class FakeTransport {
 };
 
 std::string NameOf(FakeTransport transport);
+
+// For tests of all ways of carrying buckets.
+inline auto FakeTransports() {
+  return testing::Values(FakeTransport::kMessages, FakeTransport::kNccl, FakeTransport::kCudaIpc);
+}
+inline std::string NameOfParam(const testing::TestParamInfo<FakeTransport>& test) {
+  return NameOf(test.param);
+}
 
 // As RunRanks. All ranks are on one node, which has a fake GPU for each of `gpus` of them, and
 // before these `others` that no rank uses.
