@@ -1,8 +1,7 @@
 // The parts of the slow file system: the fate of each read, and replies that come later.
 #include <atomic>
-#include <condition_variable>
 #include <cstdlib>
-#include <mutex>
+#include <latch>
 #include <vector>
 
 #include "fuse/slow_fs_parts.h"
@@ -94,25 +93,6 @@ TEST(FateTest, RefusesFaultsItDoesNotKnow) {
 
 constexpr int64_t kLongNs = int64_t{3600} * 1'000'000'000;
 
-// Counts down; whoever waits goes on at 0.
-class Latch {
- public:
-  explicit Latch(int count) : count_(count) {}
-  void CountDown() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (--count_ == 0) zero_.notify_all();
-  }
-  void Wait() {
-    std::unique_lock<std::mutex> lock(mutex_);
-    zero_.wait(lock, [this] { return count_ == 0; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable zero_;
-  int count_;
-};
-
 TEST(DelayedRepliesTest, ComeInTheOrderInWhichTheyAreDue) {
   std::vector<int> order;
   DelayedReplies replies(1, 0);
@@ -122,12 +102,12 @@ TEST(DelayedRepliesTest, ComeInTheOrderInWhichTheyAreDue) {
 }
 
 TEST(DelayedRepliesTest, ALateOneKeepsNobodyWaiting) {
-  Latch soon(100);
+  std::latch soon(100);
   std::atomic<bool> late = false;
   DelayedReplies replies(1, 0);
   replies.Add(kLongNs, [&late] { late = true; });
-  for (int i = 0; i < 100; ++i) replies.Add(0, [&soon] { soon.CountDown(); });
-  soon.Wait();
+  for (int i = 0; i < 100; ++i) replies.Add(0, [&soon] { soon.count_down(); });
+  soon.wait();
   EXPECT_FALSE(late);
   replies.Stop();
   EXPECT_TRUE(late) << "the end runs what is left";
@@ -136,22 +116,22 @@ TEST(DelayedRepliesTest, ALateOneKeepsNobodyWaiting) {
 TEST(DelayedRepliesTest, HoldsTheFirstUntilAllOfThemAreThere) {
   constexpr int kHeld = 50;
   std::atomic<int> ran = 0;
-  Latch all(kHeld), free(1);
+  std::latch all(kHeld), free(1);
   DelayedReplies replies(2, kHeld);
   for (int i = 1; i < kHeld; ++i) {
     replies.Add(0, [&ran, &all] {
       ++ran;
-      all.CountDown();
+      all.count_down();
     });
   }
-  replies.AddFree(0, [&free] { free.CountDown(); });
-  free.Wait();
+  replies.AddFree(0, [&free] { free.count_down(); });
+  free.wait();
   EXPECT_EQ(ran, 0);
-  replies.Add(0, [&all] { all.CountDown(); });
-  all.Wait();
-  Latch later(1);
-  replies.Add(0, [&later] { later.CountDown(); });  // held no more
-  later.Wait();
+  replies.Add(0, [&all] { all.count_down(); });
+  all.wait();
+  std::latch later(1);
+  replies.Add(0, [&later] { later.count_down(); });  // held no more
+  later.wait();
 }
 
 TEST(DelayedRepliesTest, TheEndRunsEachOnce) {

@@ -14,7 +14,6 @@
 #include <thread>
 
 #include "fuse/slow_files.h"
-#include "fuse/slow_fs_exit.h"
 #include "fuse/slow_fs_options.h"
 
 namespace sluice::fuse {

@@ -18,7 +18,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "fuse/slow_fs_exit.h"
+#include "fuse/slow_fs_options.h"
 
 namespace sluice::fuse {
 namespace {

@@ -22,6 +22,10 @@ struct SlowFsOptions {
   int parent = 0;              // unmount when the thread of this process that started this ends
 };
 
+// How it says why it has not mounted anything.
+inline constexpr int kSlowFsBadFlags = 2;
+inline constexpr int kSlowFsCannotMount = 3;  // the system does not let it
+
 // InvalidArgument names the flag; an empty message asks for nothing more than what was printed.
 absl::StatusOr<SlowFsOptions> ParseSlowFsOptions(int argc, char** argv);
 
