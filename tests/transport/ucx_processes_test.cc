@@ -21,6 +21,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "main/exit_code.h"
+#include "main/fails.h"
 #include "oracle/sampled.h"
 #include "transport/ucx/ucx_worker.h"
 #include "transport/ucx_settings.h"
@@ -29,8 +30,6 @@ extern char** environ;
 
 namespace sluice {
 namespace {
-
-using testing::HasSubstr;
 
 constexpr std::chrono::seconds kPatience{400};
 constexpr size_t kLargeBytes = size_t{64} << 20;
@@ -242,8 +241,8 @@ TEST_P(UcxProcessesTest, NamesARankThatIsKilled) {
   for (const uint64_t cookie : {uint64_t{4}, uint64_t{5}}) {
     const TransportEvent* const event = rank_.EventOf(cookie);
     ASSERT_NE(event, nullptr);
-    EXPECT_TRUE(absl::IsUnavailable(event->status)) << event->status;
-    EXPECT_THAT(std::string(event->status.message()), HasSubstr("rank 1 is not reached by rank 0"));
+    EXPECT_THAT(event->status,
+                Fails(absl::StatusCode::kUnavailable, "rank 1 is not reached by rank 0"));
   }
   for (const uint64_t cookie : {uint64_t{2}, uint64_t{3}}) {
     const TransportEvent* const event = rank_.EventOf(cookie);
