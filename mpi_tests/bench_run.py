@@ -65,6 +65,23 @@ class BenchRun:
         assert code == 0, (args, output)
         return output, results
 
+    def refused(self, world, args, expected, by_rank=None, code=None):
+        """Results of a run that all ranks end in order, and whose error says `expected`. Without
+        `code`: 1 where only a case among others has failed, which has an error of its own."""
+        ended, output, results = self.run(world, args, by_rank=by_rank)
+        assert expected in output, (args, expected, output)
+        assert "MPI_FINALIZE" not in output, (args, output)  # in order: all is freed before
+        assert results is not None, (args, output)
+        errors = results["errors"]
+        code = code or (1 if any(error["case"] for error in errors) else 2)
+        assert ended == code, (args, ended, output)
+        assert any(expected in e["case"] + e["message"] for e in errors), (args, expected, errors)
+        return results
+
+    def cannot_write_results(self, world, args):
+        code, output, _ = self.run(world, args, results_file="/nowhere/results.json")
+        assert code == 2 and "/nowhere/results.json" in output, (code, output)
+
     def patient(self, args):
         """The arguments as words, with a long limit of silence if they have none."""
         words = list(map(str, args))
@@ -82,5 +99,24 @@ class BenchRun:
             words = " ".join(map(shlex.quote, self.patient(args)))
             lines.append(f'  {rank}) set -- "$program" "$subcommand" {words} --json "$results" ;;')
         path.write_text("\n".join(lines + ["esac", 'exec "$@"', ""]))
+        path.chmod(0o755)
+        return str(path)
+
+
+class DeniedRun(BenchRun):
+    """Runs it where a filter keeps each rank from `calls`."""
+
+    def __init__(self, mpirun, program, subcommand, deny, calls):
+        super().__init__(mpirun, program, subcommand)
+        self.deny, self.calls = deny, calls
+
+    def run(self, world, args, **how):
+        # Open MPI may make these calls itself.
+        return super().run(world, args, by_rank={0: []},
+                           mca={"btl_vader_single_copy_mechanism": "none"}, **how)
+
+    def script(self, number, by_rank):
+        path = pathlib.Path(self.path(f"deny-{number}.sh"))
+        path.write_text(f'#!/bin/sh\nexec "{self.deny}" {self.calls} "$@"\n')
         path.chmod(0o755)
         return str(path)

@@ -11,35 +11,17 @@ import re
 import subprocess
 import sys
 
-from bench_run import BenchRun
+from bench_run import DeniedRun
 
 COPIES = "process_vm_readv,process_vm_writev"
 CASE = ["--shape", "512,512", "--src-mesh", "3", "--src-ranks", "0-2", "--src-placements", "S(1)",
         "--dst-mesh", "3", "--dst-ranks", "0-2", "--dst-placements", "S(0)"]
 
 
-class DeniedBench(BenchRun):
-    """sluice-bench reshard, of which each rank is kept from `calls`."""
-
-    def __init__(self, mpirun, program, deny, calls):
-        super().__init__(mpirun, program, "reshard")
-        self.deny, self.calls = deny, calls
-
-    def script(self, number, by_rank):
-        path = self.path(f"deny-{number}.sh")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(f'#!/bin/sh\nexec "{self.deny}" {self.calls} "$@"\n')
-        subprocess.run(["chmod", "+x", path], check=True)
-        return path
-
-
 def check(mpirun, program, deny, calls, memory, said):
     """`said`: a part of each line about what is missing, in order; no other line is there."""
-    bench = DeniedBench(mpirun, program, deny, calls)
-    # Open MPI may make these calls itself.
-    code, output, results = bench.run(
-        3, [*CASE, "--memory", memory, "--transport", "direct"], by_rank={0: []},
-        mca={"btl_vader_single_copy_mechanism": "none"})
+    bench = DeniedRun(mpirun, program, "reshard", deny, calls)
+    code, output, results = bench.run(3, [*CASE, "--memory", memory, "--transport", "direct"])
     what = f"{calls}, {memory} memory"
     assert code == 0, f"{what}: code {code}\n{output}"
     assert results is not None, what

@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 
-from bench_run import BenchRun, job_limit
+from bench_run import BenchRun, DeniedRun
 
 CHECKS = ["build", "fabric", "mpi", "mpi_threads", "ranks", "nodes", "wire_rank", "wire_node",
           "wire_messages", "wire_network", "gpus", "wire_gpu_ipc", "wire_gpu_nccl", "cores",
@@ -26,12 +26,12 @@ class Doctor:
     def __init__(self, mpirun, program):
         self.mpirun, self.program = mpirun, program
 
-    def run(self, world, args=(), denied=None, mca=None):
+    def run(self, world, args=(), denied=None):
         """(text, {check: its findings})"""
         bench = BenchRun(self.mpirun, self.program, "doctor")
         if denied:
-            bench.script = lambda number, by_rank: self.denying(bench, *denied)
-        code, text, results = bench.run(world, args, by_rank={0: []} if denied else None, mca=mca)
+            bench = DeniedRun(self.mpirun, self.program, "doctor", *denied)
+        code, text, results = bench.run(world, args)
         assert results is not None, text
         assert results["errors"] == [], results
         assert isinstance(results["version"], str), results
@@ -62,14 +62,6 @@ class Doctor:
         end = (f"# To do: {len(problems)} (" if problems else
                "# Nothing to do: all is as fast as it can be here.")
         assert end in text, text
-
-    @staticmethod
-    def denying(bench, deny, calls):
-        path = bench.path("deny.sh")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(f'#!/bin/sh\nexec "{deny}" {calls} "$@"\n')
-        os.chmod(path, 0o755)
-        return path
 
 
 def one(findings, check):
@@ -117,26 +109,10 @@ def bad_flags(doctor):
             assert results["errors"][0]["message"], results
 
 
-def help_has_an_example(doctor):
-    done = job_limit.run([doctor.program, "doctor", "--help"], stdout=subprocess.PIPE, text=True,
-                         check=True)
-    example = re.match(r"Example, in the repository's folder:\n  (.*)\n\n", done.stdout)
-    assert example, done.stdout
-    command = example[1].replace("scripts/mpirun.sh", doctor.mpirun)
-    command = command.replace("build/bin/sluice-bench", doctor.program)
-    assert doctor.program in command, command
-    ran = job_limit.run(["sh", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                        text=True)
-    assert ran.returncode in (0, 1), (ran.returncode, ran.stdout)
-    assert re.search(r"^# (To do|Nothing to do)", ran.stdout, re.M), ran.stdout
-
-
 def denied(doctor, deny):
     calls = "process_vm_readv,process_vm_writev"
-    # Open MPI may make these calls itself.
-    off = {"btl_vader_single_copy_mechanism": "none"}
     for world in (1, 3):
-        text, findings = doctor.run(world, denied=(deny, calls), mca=off)
+        text, findings = doctor.run(world, denied=(deny, calls))
         wire = one(findings, "wire_node")
         assert wire["state"] == "slow", text
         assert "Operation not permitted" in wire["value"], wire
@@ -175,7 +151,6 @@ def main():
     more_ranks_than_cores(doctor)
     ranks_per_node(doctor)
     bad_flags(doctor)
-    help_has_an_example(doctor)
     if subprocess.run([deny, "pidfd_open", "/bin/true"], check=False).returncode == 77:
         return 77
     denied(doctor, deny)

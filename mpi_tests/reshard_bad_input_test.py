@@ -30,46 +30,22 @@ def changed(**parts):
     return case
 
 
-def without(key):
-    case = dict(GOOD)
-    del case[key]
-    return case
-
-
-# Content of a case file, and a part of the message.
+# Content of a case file, and a part of the message. tests/workload has what reading a file finds.
 FILES = [
     ("", "not JSON"),
-    ('{"cases": [', "not JSON"),
-    ("[]", "object"),
-    ({"cases": []}, "at least one"),
     ({"cases": [7]}, "object"),
     ({"cases": [GOOD, GOOD]}, "good"),
-    ('{"shape": [1], "shape": [2]}', "twice"),
-    ('{"cases":[{"shape":' + 200000 * '[' + 200000 * ']' + '}]}', "in each other"),
-    (without("shape"), "shape"),
-    (without("source"), "source"),
-    (without("target"), "target"),
-    (changed(shape="8,8"), "shape"),
-    (changed(shape=[8, -1]), "negative"),
-    (changed(shape=[8, 1.5]), "shape"),
-    (changed(shape=[]), "dimensions"),
+    ({key: value for key, value in GOOD.items() if key != "target"}, "target"),
     (changed(shape=[1] * 9), "dimensions"),
-    (changed(shape=[2**62, 2**62]), "overflow"),
-    (changed(shape=[2**63, 2]), "shape"),
     (changed(shape=[2**40, 64]), "available"),
     (changed(dtype="f17"), "f17"),
-    (changed(dtype=3), "dtype"),
     (changed(target_dtype="i32"), "cast"),
-    (changed(source_mesh=[3]), "source"),
     (changed(source_mesh=[0]), "source"),
     (changed(source_mesh=[2**40, 2**40]), "source"),
-    (changed(source_ranks=[0, 0]), "source"),
-    (changed(source_ranks=[0, -1]), "-1"),
     (changed(target_ranks=[2, 4]), "4"),
     (changed(target_ranks=[2, 10**12]), "rank"),
     (changed(source_placements=[]), "source"),
     (changed(source_placements=["S(0)", "R"]), "source"),
-    (changed(source_placements=["S(2)"]), "S(2)"),
     (changed(source_placements=["S(-1)"]), "S(-1)"),
     (changed(source_placements=["SS(0,0)"]), "SS(0,0)"),
     (changed(source_placements=["Q"]), "Q"),
@@ -92,10 +68,7 @@ ARGUMENTS = [
     (["--collective", "gather"], "--ranks"),
     (["--collective", "all-hands", "--ranks", "2"], "all-to-all"),
     (INLINE + ["--collective", "gather", "--ranks", "2"], "--collective"),
-    (["--shape", "8", "--src", "2:S(0)"], "--dst"),
-    (["--shape", "8", "--src", "2:S(0)", "--dst", "2"], "MESH@RANKS"),
     (["--shape", "8", "--src", "2:S(0)", "--dst", "2:S(1)"], "dimension 1"),
-    (INLINE[2:], "--shape"),
     (INLINE[:-2], "--dst-placements"),
     (INLINE + ["--dst-ranks", "2-3"], "--dst-ranks"),
     (INLINE + ["--bucket-bytes", "8"], "bucket"),
@@ -130,20 +103,12 @@ ARGUMENTS = [
     (INLINE + ["--tensors", "many"], "--tensors"),
     (["--cases", "x", "--tensors", "2"], "--tensors"),
     (INLINE + ["-b", "1M", "-e", "1K"], "-b"),
-    (INLINE + ["-f", "2"], "-b"),
 ]
 
 
-def check(bench, name, args, expected, by_rank=None, world=WORLD):
-    code, output, results = bench.run(world, args, by_rank=by_rank)
-    assert expected in output, (name, expected, output)
-    assert "MPI_FINALIZE" not in output, (name, output)  # an orderly end frees what it made before
-    assert results is not None, (name, output)
-    assert results["results"] == [], (name, results["results"])
-    messages = [error["message"] for error in results["errors"]]
-    # Only a case among others has failed where it has an error of its own.
-    assert code == (1 if any(e["case"] for e in results["errors"]) else 2), (name, code, output)
-    assert any(expected in e["case"] + e["message"] for e in results["errors"]), (name, messages)
+def refused(bench, args, expected, by_rank=None, world=WORLD):
+    results = bench.refused(world, args, expected, by_rank)
+    assert results["results"] == [], (args, results["results"])
 
 
 def check_cases(bench):
@@ -163,7 +128,7 @@ def check_cases(bench):
 def bad_files(bench):
     """Whatever is no list of cases, and some of the cases, by themselves."""
     together([functools.partial(check_cases, bench)] +
-             [functools.partial(check, bench, f"file {i}",
+             [functools.partial(refused, bench,
                                 ["--cases", bench.write(f"bad-{i}.json", content)], expected)
               for i, (content, expected) in enumerate(FILES)
               if not isinstance(content, dict) or "cases" in content or i % 8 == 0])
@@ -171,8 +136,7 @@ def bad_files(bench):
 
 def bad_arguments(bench):
     """Most without mpirun, which takes longer than the refusal."""
-    together(functools.partial(check, bench, " ".join(args), args, expected,
-                               world=WORLD if i % 4 == 0 else 0)
+    together(functools.partial(refused, bench, args, expected, world=WORLD if i % 4 == 0 else 0)
              for i, (args, expected) in few(enumerate(ARGUMENTS)))
 
 
@@ -182,31 +146,28 @@ def other_ranks_are_named(bench):
     renamed = bench.write("renamed.json", changed(id="else"))
     broken = bench.write("broken.json", "{")
     others = [
-        ("other shape", ["--cases", other]),
-        ("other id", ["--cases", renamed]),
-        ("broken", ["--cases", broken]),
-        ("missing", ["--cases", "/nowhere/cases.json"]),
-        ("bucket", ["--cases", good, "--bucket-bytes", "4M"]),
-        ("in flight", ["--cases", good, "--max-in-flight", "3"]),
-        ("compared", ["--cases", good, "-n", "5", "--compare-bucket-bytes", "auto,1M"]),
-        ("iterations", ["--cases", good, "-n", "3"]),
-        ("flag", ["--cases", good, "--nonsense"]),
-        ("baseline", ["--cases", good, "-n", "5", "--baseline", "isend"]),
-        ("plan", ["--cases", good, "-n", "5", "--plan", "naive"]),
-        ("plans", ["--cases", good, "-n", "5", "--compare-plans", "naive,relay"]),
-        ("format", ["--cases", good, "-n", "5", "--format", "osu"]),
-        ("wrong format", ["--cases", good, "-n", "5", "--format", "nonsense"]),
+        ["--cases", other],
+        ["--cases", renamed],
+        ["--cases", broken],
+        ["--cases", "/nowhere/cases.json"],
+        ["--cases", good, "--bucket-bytes", "4M"],
+        ["--cases", good, "--max-in-flight", "3"],
+        ["--cases", good, "-n", "5", "--compare-bucket-bytes", "auto,1M"],
+        ["--cases", good, "-n", "3"],
+        ["--cases", good, "--nonsense"],
+        ["--cases", good, "-n", "5", "--baseline", "isend"],
+        ["--cases", good, "-n", "5", "--plan", "naive"],
+        ["--cases", good, "-n", "5", "--compare-plans", "naive,relay"],
+        ["--cases", good, "-n", "5", "--format", "osu"],
+        ["--cases", good, "-n", "5", "--format", "nonsense"],
     ]
-    together(functools.partial(check, bench, name, ["--cases", good, "-n", "5"], "2",
-                               by_rank={2: args})
-             for name, args in few(others))
+    together(functools.partial(refused, bench, ["--cases", good, "-n", "5"], "2", by_rank={2: args})
+             for args in few(others))
 
 
 def unwritable_results(bench):
     good = bench.write("good.json", GOOD)
-    code, output, _ = bench.run(WORLD, ["--cases", good],
-                                results_file="/nowhere/results.json")
-    assert code == 2 and "/nowhere/results.json" in output, (code, output)
+    bench.cannot_write_results(WORLD, ["--cases", good])
 
 
 def results_replace_no_input(bench):
