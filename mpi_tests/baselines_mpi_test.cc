@@ -12,6 +12,7 @@
 #include "baselines_rig.h"
 #include "gtest/gtest.h"
 #include "oracle/random_layout.h"
+#include "patient_fabric.h"
 #include "reshard/baselines/baseline.h"
 #include "reshard/baselines/wire.h"
 #include "reshard/case_memory.h"
@@ -23,11 +24,11 @@ namespace sluice::bench {
 namespace {
 
 Layout RandomLayout(oracle::Dice* dice, int dims) {
-  std::vector<int> ranks(static_cast<size_t>(Size()));
+  std::vector<int> ranks(static_cast<size_t>(WorldSize()));
   std::iota(ranks.begin(), ranks.end(), 0);
   if (dice->Chance(40)) {
     dice->Shuffle(&ranks);
-    ranks.resize(static_cast<size_t>(dice->Between(1, Size())));
+    ranks.resize(static_cast<size_t>(dice->Between(1, WorldSize())));
   }
   Layout layout;
   layout.mesh = oracle::RandomMesh(dice, std::move(ranks));
@@ -61,7 +62,7 @@ TensorTransfer RandomTensor(oracle::Dice* dice, Kind kind) {
 }
 
 TransferSpec RandomSpec(uint64_t seed, Kind kind) {
-  oracle::Dice dice(seed * 31 + static_cast<uint64_t>(Size()));
+  oracle::Dice dice(seed * 31 + static_cast<uint64_t>(WorldSize()));
   TransferSpec spec;
   const int64_t tensors = dice.Between(1, 3);
   for (int64_t i = 0; i < tensors; ++i) {
@@ -73,19 +74,15 @@ TransferSpec RandomSpec(uint64_t seed, Kind kind) {
 
 class BaselinesMpiTest : public testing::TestWithParam<std::string> {
  protected:
-  void SetUp() override {
-    auto wire = Wire::Create(kPatience);
-    ASSERT_TRUE(wire.ok()) << wire.status();
-    wire_ = *std::move(wire);
-  }
+  void SetUp() override { wire_ = Wire::Create(kPatience).value(); }
 
   // Runs `spec` twice. Returns whether the baseline could.
   bool IsRight(const TransferSpec& spec, int64_t seed, const CasePlaces& places = {}) {
-    auto memory = CaseMemory::Create(spec, Rank(), seed, true, places);
+    auto memory = CaseMemory::Create(spec, WorldRank(), seed, true, places);
     EXPECT_TRUE(memory.ok());
     const std::unique_ptr<Baseline> baseline = MakeBaseline(GetParam());
     const absl::Status planned =
-        baseline->Plan({&spec, memory->src(), memory->dst(), Rank(), wire_.get()});
+        baseline->Plan({&spec, memory->src(), memory->dst(), WorldRank(), wire_.get()});
     if (absl::IsUnimplemented(planned)) return false;
     EXPECT_TRUE(planned.ok()) << planned;
     for (int round = 0; round < 2; ++round) {
@@ -159,12 +156,12 @@ TEST_P(BaselinesMpiTest, PartialSources) {
 
 TEST_P(BaselinesMpiTest, ManySmallTensorsAndLargeMessages) {
   TransferSpec spec;
-  std::vector<int> ranks(static_cast<size_t>(Size()));
+  std::vector<int> ranks(static_cast<size_t>(WorldSize()));
   std::iota(ranks.begin(), ranks.end(), 0);
   std::vector<int> backwards(ranks.rbegin(), ranks.rend());
   TensorTransfer tensor;
-  tensor.src = {*Mesh::Create({Size()}, ranks), {Placement::Shard(0)}};
-  tensor.dst = {*Mesh::Create({Size()}, backwards), {Placement::Shard(1)}};
+  tensor.src = {*Mesh::Create({WorldSize()}, ranks), {Placement::Shard(0)}};
+  tensor.dst = {*Mesh::Create({WorldSize()}, backwards), {Placement::Shard(1)}};
   tensor.shape = {17, 23};
   spec.tensors.assign(20, tensor);
   tensor.shape = {1024, 1024};  // beyond what MPI sends without asking the receiver
@@ -177,15 +174,14 @@ TEST_P(BaselinesMpiTest, ManySmallTensorsAndLargeMessages) {
 
 TEST_P(BaselinesMpiTest, SharedMemory) {
   const std::unique_ptr<Session> session = MakeSession();
-  ASSERT_NE(session, nullptr);
   CasePlaces places;
   places.shared = session.get();
   for (uint64_t seed = 1; seed <= 5; ++seed) {
     IsRight(RandomSpec(seed, {false, false}), static_cast<int64_t>(seed), places);
   }
-  const bool done = IsRight(ToCopies({Size() - 1}, 1 << 20), 7, places);
+  const bool done = IsRight(ToCopies({WorldSize() - 1}, 1 << 20), 7, places);
   EXPECT_EQ(done, GetParam() != "mpi-collective");
-  if (Size() > 1) IsRight(ToCopies({0, Size() / 2}, 1 << 18), 8, places);
+  if (WorldSize() > 1) IsRight(ToCopies({0, WorldSize() / 2}, 1 << 18), 8, places);
   EXPECT_TRUE(session->Close().ok());
 }
 
@@ -194,13 +190,12 @@ TEST_P(BaselinesMpiTest, EveryCollective) {
     for (const char* dtype : {"f32", "i64", "bf16"}) {
       InlineFlags flags;
       flags.collective = name;
-      flags.ranks = Size();
+      flags.ranks = WorldSize();
       flags.dtype = dtype;
       flags.begin_bytes = "10K";
       flags.tensors = 2;
-      const auto workload = MakeInlineCases(flags);
-      ASSERT_TRUE(workload.ok()) << workload.status();
-      const bool done = IsRight(workload->cases.at(0).spec, 3);
+      const auto workload = MakeInlineCases(flags).value();
+      const bool done = IsRight(workload.cases.at(0).spec, 3);
       if (GetParam() != "mpi-collective") continue;
       const bool adds = name == "reduce-scatter" || name == "all-reduce";
       EXPECT_EQ(done, !adds || absl::string_view(dtype) != "bf16") << name << " of " << dtype;
@@ -209,19 +204,18 @@ TEST_P(BaselinesMpiTest, EveryCollective) {
 }
 
 TEST(WireTest, AMessageThatDoesNotComeEndsTheWait) {
-  const auto wire = Wire::Create(kPatience);
-  ASSERT_TRUE(wire.ok());
+  const auto wire = Wire::Create(kPatience).value();
   std::byte got{0};
   const std::byte sent{42};
   Wire::Requests requests;
-  (*wire)->Arm(absl::Milliseconds(20), nullptr);
-  ASSERT_TRUE((*wire)->Receive(&got, 1, Rank(), kPayloadTag, &requests).ok());
-  EXPECT_TRUE(absl::IsDeadlineExceeded((*wire)->Wait(&requests)));
-  (*wire)->Arm(kPatience, [] { return absl::AbortedError("another rank has failed"); });
-  EXPECT_TRUE(absl::IsAborted((*wire)->Wait(&requests)));
-  (*wire)->Arm(kPatience, nullptr);
-  ASSERT_TRUE((*wire)->Send(&sent, 1, Rank(), kPayloadTag, &requests).ok());
-  EXPECT_TRUE((*wire)->Wait(&requests).ok());
+  wire->Arm(absl::Milliseconds(20), nullptr);
+  ASSERT_TRUE(wire->Receive(&got, 1, WorldRank(), kPayloadTag, &requests).ok());
+  EXPECT_TRUE(absl::IsDeadlineExceeded(wire->Wait(&requests)));
+  wire->Arm(kPatience, [] { return absl::AbortedError("another rank has failed"); });
+  EXPECT_TRUE(absl::IsAborted(wire->Wait(&requests)));
+  wire->Arm(kPatience, nullptr);
+  ASSERT_TRUE(wire->Send(&sent, 1, WorldRank(), kPayloadTag, &requests).ok());
+  EXPECT_TRUE(wire->Wait(&requests).ok());
   EXPECT_EQ(got, sent);
 }
 

@@ -7,6 +7,7 @@
 
 #include "baselines_rig.h"
 #include "gtest/gtest.h"
+#include "patient_fabric.h"
 #include "reshard/baselines/baseline.h"
 #include "reshard/baselines/peer_messages.h"
 #include "reshard/baselines/wire.h"
@@ -18,33 +19,30 @@ namespace {
 // Of the pieces of one rank's targets, each rank of the node writes as many as the others.
 TEST(BoundTest, AllRanksWriteSharedTargets) {
   constexpr int64_t kElements = 4 << 20;  // 64 pieces
-  auto wire = Wire::Create(kPatience);
-  ASSERT_TRUE(wire.ok());
+  auto wire = Wire::Create(kPatience).value();
   const std::unique_ptr<Session> session = MakeSession();
-  ASSERT_NE(session, nullptr);
   for (const bool shared : {true, false}) {
     CasePlaces places;
     places.shared = shared ? session.get() : nullptr;
-    const int owner = Size() - 1;
+    const int owner = WorldSize() - 1;
     const TransferSpec spec = ToCopies({owner}, kElements);
-    auto memory = CaseMemory::Create(spec, Rank(), 1, true, places);
-    ASSERT_TRUE(memory.ok());
+    auto memory = CaseMemory::Create(spec, WorldRank(), 1, true, places).value();
     const std::unique_ptr<Baseline> bound = MakeBoundBaseline();
-    ASSERT_TRUE(bound->Plan({&spec, memory->src(), memory->dst(), Rank(), wire->get()}).ok());
-    ASSERT_TRUE(memory->PoisonTargets().ok());
-    MPI_Barrier((*wire)->comm());
-    if (Rank() != owner) {
+    ASSERT_TRUE(bound->Plan({&spec, memory.src(), memory.dst(), WorldRank(), wire.get()}).ok());
+    ASSERT_TRUE(memory.PoisonTargets().ok());
+    MPI_Barrier(wire->comm());
+    if (WorldRank() != owner) {
       EXPECT_TRUE(bound->Run().ok());
     }
-    MPI_Barrier((*wire)->comm());
-    if (Rank() == owner) {
-      const int64_t share = shared ? kElements / Size() : kElements;
-      EXPECT_NEAR(static_cast<double>(memory->CountWrongTargets()), static_cast<double>(share),
+    MPI_Barrier(wire->comm());
+    if (WorldRank() == owner) {
+      const int64_t share = shared ? kElements / WorldSize() : kElements;
+      EXPECT_NEAR(static_cast<double>(memory.CountWrongTargets()), static_cast<double>(share),
                   2 << 16);
       EXPECT_TRUE(bound->Run().ok());
-      EXPECT_EQ(memory->CountWrongTargets(), 0);
+      EXPECT_EQ(memory.CountWrongTargets(), 0);
     }
-    MPI_Barrier((*wire)->comm());
+    MPI_Barrier(wire->comm());
   }
   EXPECT_TRUE(session->Close().ok());
 }

@@ -1,7 +1,5 @@
 // MPI functions in front of the library's, which they reach by the profiling interface, and a
 // thread that looks how long the present call has lasted.
-#include "call_watch.h"
-
 #include <mpi.h>
 
 #include <atomic>
@@ -10,6 +8,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "fault_result.h"
 
 namespace sluice::session_test {
 namespace {

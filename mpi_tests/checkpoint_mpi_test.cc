@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "checkpoint/checkpoint_dir.h"
 #include "gtest/gtest.h"
 #include "oracle/random_layout.h"
+#include "session/job.h"
 #include "session_mpi_rank.h"
 #include "sluice/session.h"
 
@@ -51,9 +51,7 @@ int64_t SumOver(int64_t mine) {
 
 TEST(CheckpointMpiTest, SavedFromOneLayoutLoadedIntoAnother) {
   Rank self = MpiRank(MPI_COMM_WORLD);
-  absl::StatusOr<std::unique_ptr<Session>> session =
-      Session::Create(std::move(self.fabric), SessionOptions());
-  ASSERT_TRUE(session.ok()) << session.status();
+  const auto session = session_test::OpenSession(self, {});
   for (uint64_t seed = 1; seed <= 12; ++seed) {
     oracle::Dice dice(seed);
     const SharedDir dir(self.rank);
@@ -63,33 +61,28 @@ TEST(CheckpointMpiTest, SavedFromOneLayoutLoadedIntoAnother) {
     options.slots = dice.Pick<absl::optional<int64_t>>({absl::nullopt, 1, 3});
     options.shard_bytes_max = dice.Pick<int64_t>({4000, 1 << 30});
     const RankTensors saved(tensors, Side::kSource, self.rank, seed);
-    const absl::StatusOr<CheckpointStats> save =
-        SaveCheckpoint(session->get(), dir.path(), saved.tensors, options);
-    ASSERT_TRUE(save.ok()) << save.status();
-    EXPECT_EQ(SumOver(save->file_bytes), checkpoint_test::FileBytes(tensors));
+    const auto save = SaveCheckpoint(session.get(), dir.path(), saved.tensors, options).value();
+    EXPECT_EQ(SumOver(save.file_bytes), checkpoint_test::FileBytes(tensors));
     const RankTensors loaded(tensors, Side::kDestination, self.rank, seed);
-    const absl::StatusOr<CheckpointStats> load =
-        LoadCheckpoint(session->get(), "buffered:" + dir.path(), loaded.tensors, options);
-    ASSERT_TRUE(load.ok()) << load.status();
+    const auto load =
+        LoadCheckpoint(session.get(), "buffered:" + dir.path(), loaded.tensors, options).value();
     loaded.ExpectHolds(kRound);
-    EXPECT_EQ(SumOver(load->bytes_read), checkpoint_test::FileBytes(tensors));
+    EXPECT_EQ(SumOver(load.bytes_read), checkpoint_test::FileBytes(tensors));
     MPI_Barrier(MPI_COMM_WORLD);
   }
-  EXPECT_TRUE((*session)->Close().ok());
+  EXPECT_TRUE(session->Close().ok());
 }
 
 TEST(CheckpointMpiTest, AMissingCheckpointIsAnErrorOnAllRanksAndTheSessionGoesOn) {
   Rank self = MpiRank(MPI_COMM_WORLD);
-  absl::StatusOr<std::unique_ptr<Session>> session =
-      Session::Create(std::move(self.fabric), SessionOptions());
-  ASSERT_TRUE(session.ok()) << session.status();
+  const auto session = session_test::OpenSession(self, {});
   const SharedDir dir(self.rank);
   const std::vector<TensorTransfer> tensors = RandomTensors(3, self.size, self.size);
   const RankTensors mine(tensors, Side::kDestination, self.rank, 1);
   EXPECT_TRUE(absl::IsNotFound(
-      LoadCheckpoint(session->get(), "file:" + dir.path(), mine.tensors, {}).status()));
+      LoadCheckpoint(session.get(), "file:" + dir.path(), mine.tensors, {}).status()));
   mine.ExpectPoisoned(kRound);
-  EXPECT_TRUE((*session)->Close().ok());
+  EXPECT_TRUE(session->Close().ok());
 }
 
 }  // namespace

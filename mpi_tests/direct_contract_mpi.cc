@@ -1,5 +1,4 @@
 // The contract over the direct transport, each rank a process, with private and shared memory.
-#include <memory>
 #include <utility>
 
 #include "contract_rank_mpi.h"
@@ -14,11 +13,10 @@ namespace {
 
 ContractWorld World(const char* name, size_t shared_bytes, bool fold) {
   return {name, [shared_bytes, fold](const ContractScript& script) {
-            absl::StatusOr<std::unique_ptr<Fabric>> fabric = PatientMpiFabric(MPI_COMM_WORLD);
-            ASSERT_TRUE(fabric.ok()) << fabric.status();
-            const absl::Status allowed = CheckDirect(fabric->get(), fold);
+            auto fabric = PatientMpiFabric(MPI_COMM_WORLD).value();
+            const absl::Status allowed = CheckDirect(fabric.get(), fold);
             if (absl::IsFailedPrecondition(allowed)) GTEST_SKIP() << allowed;
-            ContractRank rank(*std::move(fabric), DirectContractMemory(shared_bytes));
+            ContractRank rank(std::move(fabric), DirectContractMemory(shared_bytes));
             RunToEnd(script, &rank);
           }};
 }

@@ -1,8 +1,8 @@
-// One rank of a job of which one rank dies or stops: in the middle of a run, or when the others are
-// about to wait for it elsewhere. Everyone leaves a file that says how it ended; fault_test.py
-// starts the job and judges.
+// One rank of a job of which one rank dies or stops: in the middle of a run or of a stream, or when
+// the others are about to wait for it elsewhere. Everyone leaves a file that says how it ended;
+// fault_test.py starts the job and judges.
 //
-//   fault_rank FOLDER VICTIM kill|stop sender|receiver|all|late|compile|idle|open|load|save|
+//   fault_rank FOLDER VICTIM kill|stop sender|receiver|all|stream|late|compile|idle|open|load|save|
 //       loading|saving
 #include <mpi.h>
 #include <sys/stat.h>
@@ -11,10 +11,12 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "fault_result.h"
 #include "session/job.h"
@@ -70,6 +72,42 @@ absl::Status PollUntilError(Session* session) {
 absl::Status UntilError(Session* session, Run run) {
   const absl::Status status = run.Wait();
   return status.ok() ? PollUntilError(session) : status;
+}
+
+// Streams: items past the eager limit, and when the victim goes. No rank can be further ahead of
+// the victim than slots and device buffers reach.
+constexpr int64_t kItemBytes = 64 << 10;
+constexpr int kObjects = 16;
+constexpr int kItemsPerObject = 16;
+constexpr int kItemsBefore = 5;
+constexpr int kSlots = 4;
+
+void WriteShards(const std::string& folder) {
+  const std::vector<char> shard(static_cast<size_t>(kItemsPerObject * kItemBytes), 'x');
+  for (int object = 0; object < kObjects; ++object) {
+    std::ofstream(absl::StrCat(folder, "/shard-", object + 100, ".raw"))
+        .write(shard.data(), static_cast<std::streamsize>(shard.size()));
+  }
+}
+
+StreamOptions OptionsOf(const std::string& folder, bool stop) {
+  StreamOptions options;
+  options.source.uri = "buffered:" + folder;
+  options.source.format = ItemFormat::kRaw;
+  options.source.item_bytes = kItemBytes;
+  options.reads.slots = kSlots;
+  options.timeout = TimeoutOf(stop);
+  return options;
+}
+
+// The error that ends the stream; OK at its end, which is none.
+absl::Status TakeUntilError(Stream* stream, int items) {
+  for (int i = 0; i < items; ++i) {
+    const absl::StatusOr<Lease> lease = stream->Next();
+    if (!lease.ok()) return lease.status();
+    if (lease->end()) break;
+  }
+  return absl::OkStatus();
 }
 
 // Checkpoints: so many bytes on each rank that saving them takes longer than the victim lives.
@@ -134,7 +172,7 @@ bool IsCall(const std::string& part) {
 }
 
 int Leave(const std::string& folder, int rank, Session* session, FaultResult* result) {
-  result->error_ns = MonotonicNs();
+  if (result->error_ns == 0) result->error_ns = MonotonicNs();
   result->closed = session->Close();
   result->closed_ns = MonotonicNs();
   WriteResult(folder, rank, *result);
@@ -142,16 +180,35 @@ int Leave(const std::string& folder, int rank, Session* session, FaultResult* re
   _exit(testing::UnitTest::GetInstance()->ad_hoc_test_result().Failed() ? 1 : 0);
 }
 
+// Shares a stream until an error ends it, which is before its end.
+int TakeItems(const std::string& folder, Rank& self, int victim, bool stop) {
+  const std::string shards = folder + "/shards";
+  if (self.rank == 0) {
+    if (mkdir(shards.c_str(), 0700) != 0) return 1;
+    WriteShards(shards);
+  }
+  self.meet();
+  const auto session = OpenSession(self, {.timeout = TimeoutOf(stop)});
+  auto stream = OpenStream(session.get(), OptionsOf(shards, stop));
+  if (!stream.ok() || !TakeUntilError(stream->get(), kItemsBefore).ok()) return 1;
+  if (self.rank == victim) Vanish(folder, victim, stop);
+  FaultResult result;
+  result.start_ns = MonotonicNs();
+  result.status = TakeUntilError(stream->get(), kObjects * kItemsPerObject);
+  result.error_ns = MonotonicNs();
+  stream->reset();
+  return Leave(folder, self.rank, session.get(), &result);
+}
+
 int Main(const std::string& folder, int victim, bool stop, const std::string& part) {
   Rank self = MpiRank(MPI_COMM_WORLD);
-  if (self.fabric == nullptr) return 1;
   WatchCallsOf(folder, self.rank);
+  if (part == "stream") return TakeItems(folder, self, victim, stop);
   SessionOptions options;
   options.bucket_bytes = kBucketBytes;
   options.budget_buckets = 4;
   options.timeout = TimeoutOf(stop);
   const auto session = OpenSession(self, options);
-  if (session == nullptr) return 1;
   if (IsCall(part)) {
     self.meet();
     const bool together = part == "loading" || part == "saving";
@@ -163,7 +220,6 @@ int Main(const std::string& folder, int victim, bool stop, const std::string& pa
     return Leave(folder, self.rank, session.get(), &result);
   }
   Bound bound = CompileBound(session.get(), SpecOf(part, self.size, victim));
-  if (bound.transfer == nullptr) return 1;
   for (uint64_t round = 1; round <= 2; ++round) {
     bound.memory.Prepare(round);
     self.meet();  // filling memory may take some longer than the timeout

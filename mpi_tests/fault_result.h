@@ -3,6 +3,7 @@
 #define SLUICE_MPI_TESTS_FAULT_RESULT_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -25,6 +26,11 @@ struct FaultResult {
 
 // Writes FOLDER/rank-N.json, then tells the test through its pipe that the file is there.
 void WriteResult(const std::string& folder, int rank, const FaultResult& result);
+
+// Starts a thread that calls `stuck` with the name of an MPI function, once one call of it has
+// lasted for `limit`. `stuck` runs on that thread, and ends the process. The functions that the
+// library calls while it makes progress are watched, on the one thread that calls MPI.
+void WatchCalls(absl::Duration limit, std::function<void(const char* call)> stuck);
 
 // Watches this process's calls of MPI. Where one lasts for 45 s, says so in FOLDER/rank-N.json
 // instead of a result, and ends the process: nothing else could.

@@ -73,7 +73,7 @@ def main():
     world, victim = int(world), int(victim)
     # When a peer has ended, Open MPI 4.1's TCP may wait for a lock that it holds itself, or run in
     # circles, and its call never comes back (docs/gotchas.md). Ranks say so of themselves
-    # (call_watch.h). A rank that stands still anywhere else fails the test.
+    # (call_watch.cc). A rank that stands still anywhere else fails the test.
     for tries_left in reversed(range(TRIES if fault == "kill" and "self,tcp" in more else 1)):
         with tempfile.TemporaryDirectory(prefix="fault-") as folder:
             command = [mpirun, "--enable-recovery", "--oversubscribe", *more, "-np", str(world),

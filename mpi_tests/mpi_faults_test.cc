@@ -28,54 +28,60 @@ using testing::HasSubstr;
 
 constexpr size_t kBytes = 64;
 
+// Calls `done` until it says so. False, and a failure, if that takes too long.
+template <typename Done>
+bool Await(const char* what, const Done& done) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(100);
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      ADD_FAILURE() << what;
+      return false;
+    }
+    std::this_thread::yield();
+  }
+  return true;
+}
+
 class MpiFaultsTest : public testing::Test {
  protected:
   void SetUp() override {
     // What the test before has left is not counted.
     while (PollRetiredMpiCommunicators() > never_freed_) std::this_thread::yield();
     MPI_Barrier(MPI_COMM_WORLD);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
-    MPI_Comm_size(MPI_COMM_WORLD, &size_);
     Faults() = {};
   }
   void TearDown() override { Faults() = {}; }
 
   void Open() {
-    auto fabric = PatientMpiFabric(MPI_COMM_WORLD);
-    ASSERT_TRUE(fabric.ok()) << fabric.status();
-    fabric_ = *std::move(fabric);
-    auto transport = fabric_->OpenTransport();
-    ASSERT_TRUE(transport.ok()) << transport.status();
-    transport_ = *std::move(transport);
+    fabric_ = PatientMpiFabric(MPI_COMM_WORLD).value();
+    transport_ = fabric_->OpenTransport().value();
     ASSERT_TRUE(transport_->Reserve(16).ok());
     Faults() = {};
   }
 
   // Three messages from rank 0 to rank 1, on tags 0, 1 and 2.
-  void StartThree() {
+  std::vector<TransportOp> Three() {
     std::vector<TransportOp> ops;
     for (int i = 0; i < 3 && rank_ < 2; ++i) {
       const auto kind = rank_ == 0 ? TransportOp::Kind::kSend : TransportOp::Kind::kReceive;
       const size_t offset = static_cast<size_t>(i) * kBytes;
       ops.push_back({kind, 1 - rank_, i, &memory_[offset], kBytes, static_cast<uint64_t>(i)});
     }
-    ASSERT_TRUE(transport_->Start(ops).ok());
+    return ops;
   }
+  void StartThree() { ASSERT_TRUE(transport_->Start(Three()).ok()); }
 
   // Polls until nothing is outstanding; the outcomes of cookies 0, 1, 2.
   std::vector<absl::Status> Finish() {
     std::vector<absl::Status> outcomes(3);
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(100);
     TransportEvent events[4];
-    while (transport_->outstanding() > 0) {
+    Await("operations do not end", [&] {
+      if (transport_->outstanding() == 0) return true;
       const absl::StatusOr<int> count = transport_->Poll(absl::MakeSpan(events));
       EXPECT_TRUE(count.ok()) << count.status();
-      const bool late = std::chrono::steady_clock::now() > deadline;
-      EXPECT_FALSE(late) << "operations do not end";
-      if (!count.ok() || late) break;
-      for (int i = 0; i < *count; ++i) outcomes[events[i].cookie] = events[i].status;
-      std::this_thread::yield();
-    }
+      for (int i = 0; i < count.value_or(0); ++i) outcomes[events[i].cookie] = events[i].status;
+      return !count.ok();
+    });
     return outcomes;
   }
 
@@ -86,12 +92,10 @@ class MpiFaultsTest : public testing::Test {
 
   // So many communicators are freed, once all ranks use them no more.
   static void ExpectFreed(int communicators) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(100);
-    while (Faults().comm_free.calls < communicators) {
+    Await("communicators are not freed", [communicators] {
       PollRetiredMpiCommunicators();
-      ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "communicators are not freed";
-      std::this_thread::yield();
-    }
+      return Faults().comm_free.calls >= communicators;
+    });
     EXPECT_EQ(Faults().comm_free.calls, communicators);
   }
   static void ExpectNotFreed() {
@@ -100,8 +104,8 @@ class MpiFaultsTest : public testing::Test {
   }
 
   static inline int never_freed_ = 0;  // by this rank: others failed to retire them
-  int rank_ = 0;
-  int size_ = 0;
+  const int rank_ = WorldRank();
+  const int size_ = WorldSize();
   std::vector<std::byte> memory_ = std::vector<std::byte>(3 * kBytes);
   std::unique_ptr<Fabric> fabric_;
   std::unique_ptr<Transport> transport_;
@@ -235,12 +239,11 @@ TEST_F(MpiFaultsTest, CommunicatorIsFreedOnceByTheLast) {
 
 TEST_F(MpiFaultsTest, ACommunicatorThatOneRankUsesIsFreedByNone) {
   Open();
-  auto second = fabric_->OpenTransport();
-  ASSERT_TRUE(second.ok());
-  if (rank_ != 0) second->reset();
+  auto second = fabric_->OpenTransport().value();
+  if (rank_ != 0) second.reset();
   ExpectNotFreed();
   MPI_Barrier(MPI_COMM_WORLD);
-  second->reset();
+  second.reset();
   ExpectFreed(1);
   Close();
   ExpectFreed(2);
@@ -251,25 +254,24 @@ TEST_F(MpiFaultsTest, ACommunicatorThatOneRankUsesIsFreedByNone) {
 TEST_F(MpiFaultsTest, SendsThatNobodyAsksForEndWhenTheirTransportsHaveEnded) {
   Open();
   for (const size_t bytes : {size_t{8}, size_t{5000}, size_t{100'000}, size_t{3} << 20}) {
-    auto second = fabric_->OpenTransport();
-    ASSERT_TRUE(second.ok());
-    ASSERT_TRUE((*second)->Reserve(4).ok());
+    auto second = fabric_->OpenTransport().value();
+    ASSERT_TRUE(second->Reserve(4).ok());
     auto memory = std::make_shared<std::vector<std::byte>>(bytes);
     const std::weak_ptr<const void> kept = memory;
     if (rank_ == 0) {
       for (uint64_t i = 0; i < 4; ++i) {
         ASSERT_TRUE(
-            (*second)->Start({{TransportOp::Kind::kSend, 1, 3, memory->data(), bytes, i}}).ok());
+            second->Start({{TransportOp::Kind::kSend, 1, 3, memory->data(), bytes, i}}).ok());
       }
-      (*second)->KeepUntilOver(std::move(memory));
+      second->KeepUntilOver(std::move(memory));
     }
     memory.reset();
     if (rank_ == 1) {
       ExpectNotFreed();
       MPI_Barrier(MPI_COMM_WORLD);
-      second->reset();
+      second.reset();
     } else {
-      second->reset();
+      second.reset();
       ExpectNotFreed();
       EXPECT_EQ(kept.expired(), rank_ != 0);
       MPI_Barrier(MPI_COMM_WORLD);
@@ -286,9 +288,7 @@ TEST_F(MpiFaultsTest, EachFurtherTransportHasACommunicatorThatIsFreedOnce) {
   Open();
   std::vector<std::unique_ptr<Transport>> others;
   for (int i = 0; i < 3; ++i) {
-    auto other = fabric_->OpenTransport();
-    ASSERT_TRUE(other.ok()) << other.status();
-    others.push_back(*std::move(other));
+    others.push_back(fabric_->OpenTransport().value());
   }
   EXPECT_EQ(Faults().comm_idup.calls, 3);
   others.erase(others.begin() + 1);
@@ -333,18 +333,17 @@ TEST_F(MpiFaultsTest, FurtherDuplicationHasADeadline) {
   MPI_Barrier(MPI_COMM_WORLD);  // all are there, so nobody is late to the first call
   MpiFabricOptions options;
   options.timeout = absl::Seconds(3);
-  auto fabric = MakeMpiFabric(MPI_COMM_WORLD, options);
-  ASSERT_TRUE(fabric.ok()) << fabric.status();
-  ASSERT_TRUE((*fabric)->OpenTransport().ok());
+  auto fabric = MakeMpiFabric(MPI_COMM_WORLD, options).value();
+  ASSERT_TRUE(fabric->OpenTransport().ok());
   Faults() = {};
   if (rank_ == 0) {
     ++never_freed_;
-    return fabric->reset();
+    return fabric.reset();
   }
-  const absl::Status status = (*fabric)->OpenTransport().status();
+  const absl::Status status = fabric->OpenTransport().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("not all of its ranks have called"));
-  fabric->reset();
+  fabric.reset();
   ExpectNotFreed();  // while it is being duplicated
 }
 
@@ -385,13 +384,12 @@ TEST_F(MpiFaultsTest, RanksThatSayNothingAreNamed) {
 // What the gather that is under way comes to.
 absl::StatusOr<bool> PollGather(Fabric& fabric) {
   std::vector<std::byte> all;
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(100);
-  while (true) {
-    absl::StatusOr<bool> complete = fabric.PollAllGather(&all, nullptr);
-    if (!complete.ok() || *complete) return complete;
-    if (std::chrono::steady_clock::now() > deadline) return absl::DeadlineExceededError("no end");
-    std::this_thread::yield();
-  }
+  absl::StatusOr<bool> complete = false;
+  Await("the gather does not end", [&] {
+    complete = fabric.PollAllGather(&all, nullptr);
+    return !complete.ok() || *complete;
+  });
+  return complete;
 }
 
 TEST_F(MpiFaultsTest, GatherThatFailsStaysFailed) {
@@ -466,11 +464,7 @@ TEST_F(MpiFaultsTest, PostThatFailsSaysForWhomAndLeavesTheOthersAlone) {
   } else if (rank_ == 1) {
     EXPECT_FALSE(fabric_->PollPost(&src, &record));
   } else {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(100);
-    while (!fabric_->PollPost(&src, &record)) {
-      ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "the post has not come";
-      std::this_thread::yield();
-    }
+    ASSERT_TRUE(Await("the post has not come", [&] { return fabric_->PollPost(&src, &record); }));
     EXPECT_EQ(src, 0);
     EXPECT_EQ(record, post);
   }
@@ -483,12 +477,7 @@ TEST_F(MpiFaultsTest, OperationsDoNotAllocate) {
   int src = -1;
   std::vector<std::byte> record;
   for (int round = 0; round < 100; ++round) {
-    TransportOp ops[3];
-    for (int i = 0; i < 3; ++i) {
-      const auto kind = rank_ == 0 ? TransportOp::Kind::kSend : TransportOp::Kind::kReceive;
-      const size_t offset = static_cast<size_t>(i) * kBytes;
-      ops[i] = {kind, 1 - rank_, i, &memory_[offset], kBytes, static_cast<uint64_t>(i)};
-    }
+    const std::vector<TransportOp> ops = Three();
     const int64_t allocations_before = session_test::AllocationCount();
     if (rank_ < 2) {
       ASSERT_TRUE(transport_->Start(ops).ok());

@@ -1,4 +1,5 @@
-// The fabric of tests that are not about time: a loaded machine does not reach its timeout.
+// The world's rank and size, and the fabric of tests that are not about time: a loaded machine does
+// not reach its timeout.
 #ifndef SLUICE_MPI_TESTS_PATIENT_FABRIC_H_
 #define SLUICE_MPI_TESTS_PATIENT_FABRIC_H_
 
@@ -11,6 +12,18 @@
 #include "sluice/mpi.h"
 
 namespace sluice {
+
+inline int WorldRank() {
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+
+inline int WorldSize() {
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  return size;
+}
 
 inline absl::StatusOr<std::unique_ptr<Fabric>> PatientMpiFabric(MPI_Comm comm) {
   MpiFabricOptions options;

@@ -43,7 +43,6 @@ class ProgressThreadMpiTest : public testing::Test {
 TEST(ProgressThreadLevelTest, TooLowALevelIsAnErrorOnEveryRank) {
   if (IsMultiple()) GTEST_SKIP() << "MPI was initialized with MPI_THREAD_MULTIPLE";
   Rank self = MpiRank(MPI_COMM_WORLD);
-  ASSERT_NE(self.fabric, nullptr);
   SessionOptions options = Threaded();
   options.progress_thread = self.rank == 1;
   const absl::Status status = Session::Create(std::move(self.fabric), options).status();
@@ -58,22 +57,17 @@ TEST(ProgressThreadLevelTest, TooLowALevelIsAnErrorOnEveryRank) {
 
 TEST_F(ProgressThreadMpiTest, RunsFinishWhileNobodyCalls) {
   Rank self = MpiRank(MPI_COMM_WORLD);
-  ASSERT_NE(self.fabric, nullptr);
   const auto session = OpenSession(self, Threaded());
-  ASSERT_NE(session, nullptr);
   Bound bound = CompileBound(session.get(), AllToAll(self.size, 500 << 10));
-  ASSERT_NE(bound.transfer, nullptr);
   for (uint64_t round = 1; round <= 5; ++round) {
-    bound.memory.Prepare(round);
-    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
-    ASSERT_TRUE(run.ok()) << run.status();
+    const auto run = StartRun(session.get(), &bound, round);
     const Deadline deadline(absl::Seconds(100));
-    while (!run->IsDone()) {
+    while (!run.IsDone()) {
       ASSERT_FALSE(deadline.Passed()) << "the run does not end by itself";
       std::this_thread::yield();
     }
     EXPECT_EQ(bound.memory.Check(round), "") << "round " << round;
-    EXPECT_TRUE(run->Wait().ok());
+    EXPECT_TRUE(run.Wait().ok());
   }
   EXPECT_TRUE(session->Close().ok());
 }
@@ -82,66 +76,45 @@ TEST_F(ProgressThreadMpiTest, RunsFinishWhileNobodyCalls) {
 // done.
 TEST_F(ProgressThreadMpiTest, ARankThatIsBusyWithMpiServesTheOthers) {
   Rank self = MpiRank(MPI_COMM_WORLD);
-  ASSERT_NE(self.fabric, nullptr);
   SessionOptions options = Threaded();
   options.progress_thread = self.rank == 0;
   const auto session = OpenSession(self, options);
-  ASSERT_NE(session, nullptr);
   Bound bound = CompileBound(session.get(), AllToAll(self.size, 500 << 10));
-  ASSERT_NE(bound.transfer, nullptr);
   for (uint64_t round = 1; round <= 5; ++round) {
-    bound.memory.Prepare(round);
-    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
-    ASSERT_TRUE(run.ok()) << run.status();
+    const auto run = StartRun(session.get(), &bound, round);
     if (self.rank != 0) {
-      EXPECT_TRUE(run->Wait().ok());
+      EXPECT_TRUE(run.Wait().ok());
     }
     int done = 1, all_done = 0;
     for (int i = 0; i < 50; ++i) {
       MPI_Allreduce(&done, &all_done, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     }
-    EXPECT_TRUE(run->Wait().ok());
+    EXPECT_TRUE(run.Wait().ok());
     EXPECT_EQ(bound.memory.Check(round), "") << "round " << round;
   }
   EXPECT_TRUE(session->Close().ok());
 }
 
 TEST_F(ProgressThreadMpiTest, ManyRunsAtOnceAndSomeCancelled) {
-  const int size = MpiRank(MPI_COMM_WORLD).size;
-  for (uint64_t seed = 1; seed <= 10; ++seed) {
-    Rank self = MpiRank(MPI_COMM_WORLD);
-    ASSERT_NE(self.fabric, nullptr);
-    RandomJob job = MakeRandomJob(seed * 100 + static_cast<uint64_t>(size) + 30, size);
+  RunRandomJobs(10, 30, [](Rank& self, RandomJob job, uint64_t seed) {
     job.options.progress_thread = true;
     RunSchedule(self, job, {.seed = seed, .cancel_percent = seed % 2 == 0 ? 0 : 40});
-    ASSERT_FALSE(HasFailure()) << "seed " << seed;
-  }
+  });
 }
 
 TEST_F(ProgressThreadMpiTest, MemoryMayComeLate) {
-  const int size = MpiRank(MPI_COMM_WORLD).size;
-  for (uint64_t seed = 1; seed <= 10; ++seed) {
-    Rank self = MpiRank(MPI_COMM_WORLD);
-    ASSERT_NE(self.fabric, nullptr);
-    RandomJob job = MakeRandomJob(seed * 100 + static_cast<uint64_t>(size) + 70, size);
+  RunRandomJobs(10, 70, [](Rank& self, RandomJob job, uint64_t seed) {
     job.options.progress_thread = self.rank % 2 == 0;
     RunLateJob(self, job, seed);
-    ASSERT_FALSE(HasFailure()) << "seed " << seed;
-  }
+  });
 }
 
 TEST_F(ProgressThreadMpiTest, TwoSessionsAtOnce) {
   Rank first = MpiRank(MPI_COMM_WORLD), second = MpiRank(MPI_COMM_WORLD);
-  ASSERT_NE(first.fabric, nullptr);
-  ASSERT_NE(second.fabric, nullptr);
   const auto a = OpenSession(first, Threaded());
   const auto b = OpenSession(second, Threaded());
-  ASSERT_NE(a, nullptr);
-  ASSERT_NE(b, nullptr);
   Bound on_a = CompileBound(a.get(), AllToAll(first.size, 300 << 10));
   Bound on_b = CompileBound(b.get(), AllToAll(first.size, 200 << 10));
-  ASSERT_NE(on_a.transfer, nullptr);
-  ASSERT_NE(on_b.transfer, nullptr);
   for (uint64_t round = 1; round <= 10; ++round) {
     const Flight flight = Launch(a.get(), on_a.transfer, round);
     RunOnce(b.get(), &on_b, round);

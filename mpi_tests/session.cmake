@@ -59,13 +59,11 @@ endif()
 
 # Jobs of which one rank is killed or stopped in the middle of a run. By default mpirun ends the job
 # with its first rank. So these say --enable-recovery, and leave a file per rank.
-foreach(program fault_rank stream_fault_rank)
-  sluice_mpi_program(${program} SOURCES ${program}.cc fault_result.cc call_watch.cc
-                     DEPS session_test_support sluice_transport_mpi)
-endforeach()
+sluice_mpi_program(fault_rank SOURCES fault_rank.cc fault_result.cc call_watch.cc
+                   DEPS session_test_support sluice_transport_mpi)
 
 # fault_test(NP VICTIM kill|stop PART [DIRECT] [argument of mpirun...])
-#   PART: stream, or as fault_rank's.
+#   PART: as fault_rank's.
 function(fault_test np victim fault part)
   cmake_parse_arguments(ARG "DIRECT" "" "" ${ARGN})
   set(name fault_${fault}_${part}_np${np})
@@ -77,13 +75,9 @@ function(fault_test np victim fault part)
     set(name ${name}_direct)
     list(APPEND environment SLUICE_TEST_DIRECT=1)
   endif()
-  set(program fault_rank)
-  if(part STREQUAL stream)
-    set(program stream_fault_rank)
-  endif()
   add_test(NAME ${name}
     COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/mpi_tests/fault_test.py
-            ${PROJECT_SOURCE_DIR}/scripts/mpirun.sh $<TARGET_FILE:${program}> ${np} ${victim}
+            ${PROJECT_SOURCE_DIR}/scripts/mpirun.sh $<TARGET_FILE:fault_rank> ${np} ${victim}
             ${fault} ${part} ${ARG_UNPARSED_ARGUMENTS})
   set_tests_properties(${name} PROPERTIES LABELS mpi ENVIRONMENT "${environment}")
   if(fault STREQUAL stop)  # it waits most of its time

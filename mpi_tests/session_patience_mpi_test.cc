@@ -46,28 +46,19 @@ absl::Status PollUntilError(Session* session) {
 
 TEST(SessionPatienceMpiTest, LateRanksAreWaitedFor) {
   Rank self = MpiRank(MPI_COMM_WORLD);
-  ASSERT_NE(self.fabric, nullptr);
   const auto session = OpenSession(self, Options(absl::InfiniteDuration()));
-  ASSERT_NE(session, nullptr);
   const int last = self.size - 1;
   if (self.rank == last) BeLate(session.get());
   Bound bound = CompileBound(session.get(), AllToAll(self.size, 128 << 10));
-  ASSERT_NE(bound.transfer, nullptr);
   // The first run, which compares views, and a later one.
   for (uint64_t round = 1; round <= 2; ++round) {
-    bound.memory.Prepare(round);
     if (self.rank == last) BeLate(session.get());
-    const auto run = session->Start(bound.transfer, bound.memory.src(), bound.memory.dst());
-    ASSERT_TRUE(run.ok()) << run.status();
+    const auto run = StartRun(session.get(), &bound, round);
     if (self.rank == 0) {
       // Before the last rank has started: it is given up without harm.
-      while (true) {
-        const auto over = run->WaitFor(absl::Milliseconds(100));
-        ASSERT_TRUE(over.ok()) << over.status();
-        if (*over) break;
-      }
+      while (!run.WaitFor(absl::Milliseconds(100)).value()) continue;
     }
-    const absl::Status status = run->Wait();
+    const absl::Status status = run.Wait();
     ASSERT_TRUE(status.ok()) << status;
     EXPECT_EQ(bound.memory.Check(round), "");
   }
@@ -76,20 +67,16 @@ TEST(SessionPatienceMpiTest, LateRanksAreWaitedFor) {
 
 TEST(SessionPatienceMpiTest, PatienceEnds) {
   Rank self = MpiRank(MPI_COMM_WORLD);
-  ASSERT_NE(self.fabric, nullptr);
   const auto session = OpenSession(self, Options(kLate));
-  ASSERT_NE(session, nullptr);
   // Lives as long as the process: operations on it may stay under way.
   static auto* const bound = new Bound(CompileBound(session.get(), AllToAll(self.size, 128 << 10)));
-  ASSERT_NE(bound->transfer, nullptr);
   RunOnce(session.get(), bound, 1);
   absl::Status status;
   if (self.rank == 0) {
     status = PollUntilError(session.get());
   } else {
-    const auto run = session->Start(bound->transfer, bound->memory.src(), bound->memory.dst());
-    ASSERT_TRUE(run.ok()) << run.status();
-    status = run->Wait();
+    const auto run = StartRun(session.get(), bound, 2);
+    status = run.Wait();
   }
   EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
   EXPECT_THAT(std::string(status.message()),
@@ -102,20 +89,16 @@ TEST(SessionPatienceMpiTest, PatienceEnds) {
 
 TEST(SessionPatienceMpiTest, SilenceAfterAnAnswerEndsIt) {
   Rank self = MpiRank(MPI_COMM_WORLD);
-  ASSERT_NE(self.fabric, nullptr);
   const auto session = OpenSession(self, Options(absl::InfiniteDuration()));
-  ASSERT_NE(session, nullptr);
   static auto* const bound = new Bound(CompileBound(session.get(), AllToAll(self.size, 128 << 10)));
-  ASSERT_NE(bound->transfer, nullptr);
   RunOnce(session.get(), bound, 1);
   if (self.rank == 0) {
     BeLate(session.get());
     self.meet();
     EXPECT_TRUE(absl::IsDeadlineExceeded(PollUntilError(session.get())));
   } else {
-    const auto run = session->Start(bound->transfer, bound->memory.src(), bound->memory.dst());
-    ASSERT_TRUE(run.ok()) << run.status();
-    const absl::Status status = run->Wait();
+    const auto run = StartRun(session.get(), bound, 2);
+    const absl::Status status = run.Wait();
     EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
     EXPECT_THAT(std::string(status.message()),
                 AnyOf(AllOf(HasSubstr("rank 0 has not answered for"),

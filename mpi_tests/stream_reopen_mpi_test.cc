@@ -9,9 +9,10 @@
 #include <memory>
 #include <random>
 #include <thread>
-#include <utility>
 
 #include "gtest/gtest.h"
+#include "patient_fabric.h"
+#include "session/job.h"
 #include "session_mpi_rank.h"
 #include "sluice/session.h"
 #include "sluice/stream.h"
@@ -48,11 +49,7 @@ StreamOptions OptionsOf(int64_t stream, int64_t item_bytes, int64_t items) {
 
 std::unique_ptr<Session> Open(MPI_Comm comm) {
   Rank self = MpiRank(comm);
-  SessionOptions options;
-  options.timeout = absl::Minutes(2);
-  auto session = Session::Create(std::move(self.fabric), options);
-  EXPECT_TRUE(session.ok()) << session.status();
-  return session.ok() ? *std::move(session) : nullptr;
+  return OpenSession(self, {.timeout = absl::Minutes(2)});
 }
 
 struct Seen {
@@ -81,12 +78,11 @@ void CloseEarly(Session* session, int64_t number, std::mt19937_64& dice) {
   constexpr int64_t kItemBytes[] = {64, 512, 4096, 32768, 131072};
   // The same on all ranks.
   const int64_t item_bytes = kItemBytes[number % 5];
-  auto stream = OpenStream(session, OptionsOf(number, item_bytes, kItems));
-  ASSERT_TRUE(stream.ok()) << stream.status();
+  auto stream = OpenStream(session, OptionsOf(number, item_bytes, kItems)).value();
   const int64_t most = std::uniform_int_distribution<int64_t>(0, 1)(dice) == 0
                            ? static_cast<int64_t>(dice() % 8)
                            : static_cast<int64_t>(dice() % 300);
-  EXPECT_EQ(TakeItems(stream->get(), number, most).wrong, 0) << "stream " << number;
+  EXPECT_EQ(TakeItems(stream.get(), number, most).wrong, 0) << "stream " << number;
   const auto pause = std::chrono::milliseconds(dice() % 12);
   if (dice() % 2 == 0) {
     std::this_thread::sleep_for(pause);
@@ -97,9 +93,8 @@ void CloseEarly(Session* session, int64_t number, std::mt19937_64& dice) {
 }
 
 void ExpectWhole(Session* session, int64_t number) {
-  auto stream = OpenStream(session, OptionsOf(number, 512, kItems));
-  ASSERT_TRUE(stream.ok()) << stream.status();
-  const Seen seen = TakeItems(stream->get(), number, kItems + 1);
+  auto stream = OpenStream(session, OptionsOf(number, 512, kItems)).value();
+  const Seen seen = TakeItems(stream.get(), number, kItems + 1);
   EXPECT_EQ(seen.items, kItems) << "stream " << number;
   EXPECT_EQ(seen.wrong, 0) << "stream " << number;
 }
@@ -119,10 +114,7 @@ TEST(StreamReopenTest, TheNextStreamHasItsOwnItems) {
 
 // A message of a rank that a smaller communicator does not have must not come to it.
 TEST(StreamReopenTest, ASessionOfFewerRanksHasItsOwnItems) {
-  int rank = 0;
-  int size = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const int rank = WorldRank();
   std::mt19937_64 dice(static_cast<uint64_t>(rank) + 100);
   int64_t number = 0;
   for (int round = 0; round < 4; ++round) {
@@ -132,7 +124,7 @@ TEST(StreamReopenTest, ASessionOfFewerRanksHasItsOwnItems) {
       EXPECT_TRUE(all->Close().ok());
     }
     // Another rank is left out each time, and does not take part in anything meanwhile.
-    const bool left_out = rank == round % size;
+    const bool left_out = rank == round % WorldSize();
     MPI_Comm rest = MPI_COMM_NULL;
     MPI_Comm_split(MPI_COMM_WORLD, left_out ? 1 : 0, rank, &rest);
     ++number;
@@ -150,10 +142,9 @@ TEST(StreamReopenTest, CommunicatorsOfClosedStreamsAreFreed) {
   const std::unique_ptr<Session> session = Open(MPI_COMM_WORLD);
   const int before = PollRetiredMpiCommunicators();
   for (int number = 1; number <= streams; ++number) {
-    auto stream = OpenStream(session.get(), OptionsOf(number, 64, 10));
-    ASSERT_TRUE(stream.ok()) << stream.status();
-    EXPECT_EQ(TakeItems(stream->get(), number, 11).items, 10);
-    stream->reset();
+    auto stream = OpenStream(session.get(), OptionsOf(number, 64, 10)).value();
+    EXPECT_EQ(TakeItems(stream.get(), number, 11).items, 10);
+    stream.reset();
     EXPECT_LE(PollRetiredMpiCommunicators() - before, 4);
   }
   // Nor do those that were closed early stay, once all ranks have closed them and go on.

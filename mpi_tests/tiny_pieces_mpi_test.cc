@@ -3,10 +3,9 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
-#include <memory>
-#include <utility>
 
 #include "gtest/gtest.h"
+#include "session/job.h"
 #include "session/resident_bytes.h"
 #include "session_mpi_rank.h"
 #include "sluice/session.h"
@@ -35,27 +34,22 @@ TEST(TinyPiecesMpiTest, KeepToTheBudgetWhileConsumersStop) {
       return absl::OkStatus();
     };
     options.reads.budget_bytes = int64_t{64} << 20;
-    SessionOptions session_options;
-    session_options.direct = self.direct;
-    auto session = Session::Create(std::move(self.fabric), session_options);
-    ASSERT_TRUE(session.ok()) << session.status();
+    const auto session = OpenSession(self, {});
     const int64_t before = ResidentBytesInUse();
-    auto stream = OpenStream(session->get(), options);
-    ASSERT_TRUE(stream.ok()) << stream.status();
+    auto stream = OpenStream(session.get(), options).value();
     int64_t growth = 0;
     int64_t items = 0;
     // Not all: over TCP they take long.
     while (items < 1000) {
-      absl::StatusOr<Lease> lease = (*stream)->Next();
-      ASSERT_TRUE(lease.ok()) << lease.status();
-      ASSERT_EQ(static_cast<const std::byte*>(lease->view().data)[item_bytes - 1],
-                static_cast<std::byte>(lease->item() % 251));
+      auto lease = stream->Next().value();
+      ASSERT_EQ(static_cast<const std::byte*>(lease.view().data)[item_bytes - 1],
+                static_cast<std::byte>(lease.item() % 251));
       if (++items > 1) continue;
       const auto end = std::chrono::steady_clock::now() + kPause;
-      while (std::chrono::steady_clock::now() < end) ASSERT_TRUE((*session)->Poll().ok());
+      while (std::chrono::steady_clock::now() < end) ASSERT_TRUE(session->Poll().ok());
       growth = ResidentBytes() - before;
     }
-    const StreamStats stats = (*stream)->stats();
+    const StreamStats stats = stream->stats();
     EXPECT_LE(growth, options.reads.budget_bytes + stats.device_bytes + kBesideStaging)
         << "rank " << self.rank << ", items of " << item_bytes << " bytes, " << stats.slots_peak
         << " of " << stats.slots_max << " slots";
@@ -63,11 +57,11 @@ TEST(TinyPiecesMpiTest, KeepToTheBudgetWhileConsumersStop) {
     MPI_Request met = MPI_REQUEST_NULL;
     MPI_Ibarrier(MPI_COMM_WORLD, &met);
     for (int all = 0; all == 0; MPI_Test(&met, &all, MPI_STATUS_IGNORE)) {
-      ASSERT_TRUE((*session)->Poll().ok());
+      ASSERT_TRUE(session->Poll().ok());
     }
-    stream->reset();
+    stream.reset();
     self.meet();
-    EXPECT_TRUE((*session)->Close().ok());
+    EXPECT_TRUE(session->Close().ok());
   }
 }
 

@@ -1,5 +1,4 @@
 // The contract of fabrics and transports over MPI, each rank a process.
-#include <memory>
 #include <utility>
 
 #include "contract_rank_mpi.h"
@@ -12,9 +11,8 @@ namespace sluice {
 namespace {
 
 void RunOwnRank(const ContractScript& script) {
-  absl::StatusOr<std::unique_ptr<Fabric>> fabric = PatientMpiFabric(MPI_COMM_WORLD);
-  ASSERT_TRUE(fabric.ok()) << fabric.status();
-  ContractRank rank(*std::move(fabric));
+  auto fabric = PatientMpiFabric(MPI_COMM_WORLD).value();
+  ContractRank rank(std::move(fabric));
   RunToEnd(script, &rank);
 }
 

@@ -8,6 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "patient_fabric.h"
 #include "session/job.h"
 #include "session_mpi_rank.h"
 
@@ -19,7 +20,6 @@ using testing::HasSubstr;
 class TwoSessionsMpiTest : public testing::Test {
  protected:
   void SetUp() override {
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     // Ranks count backwards in the halves, so hardly one is what it is in the world.
     MPI_Comm_split(MPI_COMM_WORLD, rank_ % 2, -rank_, &half_comm_);
     world_rank_ = MpiRank(MPI_COMM_WORLD);
@@ -31,8 +31,6 @@ class TwoSessionsMpiTest : public testing::Test {
     options.budget_buckets = 3;
     options.timeout = absl::Minutes(2);
     half_ = OpenSession(half_rank_, options);
-    ASSERT_NE(world_, nullptr);
-    ASSERT_NE(half_, nullptr);
     on_world_ = MakeBound(world_.get(), AllToAll(world_rank_.size, 200 << 10));
     on_half_ = MakeBound(half_.get(), AllToAll(half_rank_.size, 300 << 10));
   }
@@ -44,19 +42,10 @@ class TwoSessionsMpiTest : public testing::Test {
 
   // Never freed: operations on its memory may stay under way after a failure.
   static Bound* MakeBound(Session* session, const TransferSpec& spec) {
-    auto* bound = new Bound(CompileBound(session, spec));
-    EXPECT_NE(bound->transfer, nullptr);
-    return bound;
+    return new Bound(CompileBound(session, spec));
   }
 
-  static sluice::Run StartRun(Session* session, Bound* bound, uint64_t round) {
-    bound->memory.Prepare(round);
-    const auto run = session->Start(bound->transfer, bound->memory.src(), bound->memory.dst());
-    EXPECT_TRUE(run.ok()) << run.status();
-    return run.value_or(sluice::Run());
-  }
-
-  int rank_ = 0;
+  const int rank_ = WorldRank();
   MPI_Comm half_comm_ = MPI_COMM_NULL;
   Rank world_rank_;
   Rank half_rank_;
