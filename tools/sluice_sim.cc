@@ -9,7 +9,6 @@
 #include "job/flags.h"
 #include "job/help.h"
 #include "simulate/commands.h"
-#include "simulate/commands.h"
 
 int main(int argc, char** argv) {
   sluice::bench::PeakOptions peak_options;

@@ -1,4 +1,6 @@
 // Who gives the current version to whom, for servers that come and go.
+#include "sync/catch_up.h"
+
 #include <cstring>
 #include <fstream>
 #include <optional>
@@ -9,7 +11,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "main/own_folder.h"
-#include "sync/catch_up.h"
 #include "sync/holding.h"
 #include "sync/options.h"
 #include "sync/weights.h"

@@ -1,6 +1,4 @@
 // From the flags to a campaign of random jobs, and from its result to a table and JSON.
-#include "simulate/commands.h"
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -24,6 +22,7 @@
 #include "job/help.h"
 #include "report/progress_line.h"
 #include "report/report.h"
+#include "simulate/commands.h"
 #include "simulate/run_job.h"
 #include "workload/write_file.h"
 
