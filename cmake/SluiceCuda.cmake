@@ -29,9 +29,14 @@ if(_look_for_cuda)
     set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
   endif()
   # Machine code for A100, H100, B200 and RTX PRO, and for their relatives; PTX for what comes after
-  # them. The environment variable CUDAARCHS (CMake's own) says otherwise, "90" for quick builds.
-  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND "$ENV{CUDAARCHS}" STREQUAL "")
-    set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 100-real 120-real 90-virtual)
+  # them. The environment variable CUDAARCHS (CMake's own) says otherwise, "90" for quick builds. A
+  # build folder keeps its first: CMake itself reads the variable only once, and then has none.
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    set(_architectures 80-real 90-real 100-real 120-real 90-virtual)
+    if(NOT "$ENV{CUDAARCHS}" STREQUAL "")
+      set(_architectures $ENV{CUDAARCHS})
+    endif()
+    set(CMAKE_CUDA_ARCHITECTURES "${_architectures}" CACHE STRING "GPUs to make code for")
   endif()
   check_language(CUDA)
   find_package(CUDAToolkit ${SLUICE_CUDA_MINIMUM} QUIET)
