@@ -163,8 +163,8 @@ def start_of_one(options, python, folder):
 def newest_wheel(options):
     if options.wheel:
         return options.wheel
-    return max((ROOT / "build/wheel").rglob("sluice_mesh-*.whl"), key=lambda one: one.stat().st_mtime,
-               default=None)
+    wheels = (ROOT / "build/wheel").rglob("sluice_mesh-*.whl")
+    return max(wheels, key=lambda one: one.stat().st_mtime, default=None)
 
 
 def start_up(options, python, _):
