@@ -6,6 +6,8 @@ The program has the flags, the output and the exit codes of `sluice-store`.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import resource
 import signal
 import sys
@@ -13,7 +15,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from . import __version__, _sluice
-from ._errors import Error, InvalidSpec
+from ._errors import INVALID_ARGUMENT, NOT_FOUND, Error
 
 _CONNECTIONS = 4096  # most systems let a process have fewer files at first
 
@@ -26,25 +28,32 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _port(text: str) -> int:
-    port = int(text)
-    if not 0 <= port <= 65535:
-        raise argparse.ArgumentTypeError(f"{text} is not from 0 to 65535")
-    return port
+    if not (text.isascii() and text.isdigit() and int(text) <= 65535):
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 0 to 65535")
+    return int(text)
+
+
+def _text(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise argparse.ArgumentTypeError(f"{text!a} is not UTF-8") from None
+    return text
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = _Parser(
-        prog="sluice-store",
+        prog="sluice-store", allow_abbrev=False,
         description="Serves the store where the members of a world meet, until SIGINT or SIGTERM. "
                     "It prints one line when it listens: listening on tcp://HOST:PORT",
         epilog="Exit codes: 0 all is well; 1 a failure; 2 bad usage")
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    parser.add_argument("--bind", default="127.0.0.1", metavar="HOST",
+    parser.add_argument("--bind", type=_text, default="127.0.0.1", metavar="HOST",
                         help="address or name of this host to listen at; '' for all its "
                              "interfaces; others than 127.0.0.1 take a token [%(default)s]")
     parser.add_argument("--port", type=_port, default=0, metavar="PORT",
                         help="port to listen at [0: any free one]")
-    parser.add_argument("--token-file", default="", metavar="FILE",
+    parser.add_argument("--token-file", type=_text, default="", metavar="FILE",
                         help="file with the secret that members must know, which is never sent")
     return parser.parse_args(arguments)
 
@@ -58,15 +67,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     # The store's thread must not hear of signals, so they are blocked before it is there.
     ends = {signal.SIGINT, signal.SIGTERM}
-    signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ends)
     try:
         server = _sluice.StoreServer(flags.bind, flags.port, token_file=flags.token_file)
+        with contextlib.suppress(OSError):  # members may come where nobody reads this
+            os.write(1, f"listening on {server.address}\n".encode())
+        signal.sigwait(ends)
+        server.close()
     except Error as error:
         print(f"sluice-store: {error}", file=sys.stderr)
-        return 2 if isinstance(error, InvalidSpec) else 1
-    print(f"listening on {server.address}", flush=True)
-    signal.sigwait(ends)
-    server.close()
+        return 2 if error.code in (INVALID_ARGUMENT, NOT_FOUND) else 1
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return 0
 
 

@@ -5,7 +5,9 @@
 #include <condition_variable>
 #include <mutex>
 
+#if defined(_GLIBCXX_RELEASE) && _GLIBCXX_RELEASE >= 12
 // glibc's function, as in libstdc++. It may unwind the stack where a thread is cancelled.
 void std::condition_variable::wait(std::unique_lock<std::mutex>& lock) {
   pthread_cond_wait(native_handle(), lock.mutex()->native_handle());
 }
+#endif

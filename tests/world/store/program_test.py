@@ -19,10 +19,10 @@ import spawn  # noqa: E402
 PROGRAM = sys.argv[1]
 
 
-def refused(*flags):
-    """What it says on stderr; it has ended with 2 or 1."""
+def refused(*flags, code=2):
+    """Its words on stderr. It has ended with `code`."""
     done = job_limit.run([PROGRAM, *flags], capture_output=True, text=True)
-    assert done.returncode in (1, 2) and not done.stdout, done
+    assert done.returncode == code and not done.stdout, done
     assert done.stderr.startswith("sluice-store: ") and done.stderr.count("\n") == 1, done
     return done.stderr
 
@@ -58,7 +58,10 @@ def main():
     with spawn.reserve_port() as kept:
         host, port = kept.getsockname()
         assert serves(signal.SIGINT, "--port", str(port)) == (host, port)
-    assert "takes a token" in refused("--bind", "0.0.0.0")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = str(other.getsockname()[1])
+        assert "Address already in use" in refused("--port", taken, code=1)
+    assert "takes a token" in refused("--bind", "0.0.0.0", code=1)
     assert "--port" in refused("--port", "70000")
     assert "--wash" in refused("--wash")
     assert "cannot read the token" in refused("--token-file", "/none")
