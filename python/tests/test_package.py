@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _ctypes
 import ast
 import importlib.metadata
 import os
@@ -145,6 +146,22 @@ def test_module_shows_its_entry_alone() -> None:
     done = subprocess.run(["nm", "-D", "--defined-only", _sluice.__file__], capture_output=True,
                           text=True, check=True)
     assert [line.split()[-1] for line in done.stdout.splitlines()] == ["PyInit__sluice"]
+
+
+def test_error_says_why_libcurl_cannot_be_used(tmp_path: Path) -> None:
+    shutil.copy(_ctypes.__file__, tmp_path / "libcurl.so.4")  # a library that is not libcurl
+    code = """
+import numpy, sluice
+with sluice.Session.from_exchange(0, 1, lambda own: [own]) as session:
+    try:
+        session.load("http://127.0.0.1:1/x/", {"w": numpy.zeros(2)})
+    except sluice.Error as error:
+        print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
+                          env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path),
+                               "PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
+    assert "libcurl cannot be used: libcurl ? is too old" in done.stdout, done
 
 
 def test_version() -> None:

@@ -242,7 +242,6 @@ absl::Status Offers::Merge(MergedLayouts* merged) {
     if (are_copies && of_name.front() != i) continue;
     if (kinds_->has_boxes(offer.kind)) {
       SLUICE_ASSIGN_OR_RETURN(offer.merged, MergeBoxes(offer, merged));
-
     } else if (are_copies) {
       std::vector<const Layout*> layouts;
       std::vector<int> numbers;

@@ -76,7 +76,10 @@ curl_slist* HttpEasy::HeadersWith(const std::string& header) {
 HttpEasy::~HttpEasy() { curl_easy_cleanup(easy_); }
 
 absl::Status HttpEasy::Init(const HttpOptions& options) {
-  if (InitLibcurl() != CURLE_OK) return absl::InternalError("libcurl cannot be used");
+  if (const CURLcode code = InitLibcurl(); code != CURLE_OK) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("libcurl cannot be used: ", curl_easy_strerror(code)));
+  }
   easy_ = curl_easy_init();
   if (easy_ == nullptr) return absl::ResourceExhaustedError("no memory for a libcurl handle");
   CURLcode worst = CURLE_OK;

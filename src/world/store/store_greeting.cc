@@ -118,7 +118,6 @@ absl::Status ServerGreeting::TakeProof(absl::string_view fields, std::string* ou
     SLUICE_ASSIGN_OR_RETURN(const auto expected, MakeStoreProof(side_->token, kClient, said_));
     if (!EqualDigests(fields, expected)) return WrongToken();
     SLUICE_ASSIGN_OR_RETURN(own, MakeStoreProof(side_->token, kServer, said_));
-
   } else if (!fields.empty()) {
     return WrongToken();
   }
