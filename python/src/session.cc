@@ -84,7 +84,7 @@ struct Mark {
 
 StreamHandle HandleAt(uintptr_t stream) { return {reinterpret_cast<void*>(stream)}; }
 
-Mark MarkOf(const PySession& session, uintptr_t stream) {
+Mark MarkOf(const PySession& session, [[maybe_unused]] uintptr_t stream) {
   const std::optional<int> ordinal = session->gpu();
   if (!ordinal) {
     Raise(absl::FailedPreconditionError(
