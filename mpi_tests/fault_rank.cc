@@ -1,6 +1,6 @@
-// One rank of a job of which one rank dies or stops: in the middle of a run or of a stream, or when
-// the others are about to wait for it elsewhere. Everyone leaves a file that says how it ended;
-// fault_test.py starts the job and judges.
+// One rank of a job in which one rank dies or stops. That happens in the middle of a run or stream,
+// or when the others are about to wait for that rank elsewhere. Each rank leaves a file that says
+// how it ended; fault_test.py starts the job and judges.
 //
 //   fault_rank FOLDER VICTIM kill|stop sender|receiver|all|stream|late|compile|idle|open|load|save|
 //       loading|saving

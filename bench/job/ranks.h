@@ -33,8 +33,8 @@ inline bool EndsAll(const absl::Status& status) {
 // together.
 absl::Status CombineStatuses(absl::Span<const absl::Status> status_by_rank);
 
-// A fabric whose ranks are said to be on other nodes than they are, to plan as if for a larger
-// machine: ranks k*N .. k*N+N-1 of `fabric` form node k. `fabric` as it is if `ranks_per_node` is
+// A fabric that says its ranks are on other nodes, to plan as if for a larger machine. With N ranks
+// per node, ranks k*N .. k*N+N-1 of `fabric` form node k. `fabric` as it is if `ranks_per_node` is
 // 0.
 std::unique_ptr<Fabric> PlanNodes(std::unique_ptr<Fabric> fabric, int ranks_per_node);
 

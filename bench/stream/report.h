@@ -22,9 +22,9 @@ struct StreamReport : JobReport {
   bool ok() const;
 };
 
-// By how much overlap of a generator with its consumer is faster than making and consuming one item
-// after the other on each rank, of `world`, by the times that --generate-ms and --consume-us say. 0
-// where these are none.
+// The speed-up that overlapping a generator with its consumer has over making and consuming one
+// item after the other. `world`: the ranks. --generate-ms and --consume-us say the times; 0 without
+// them.
 double SpeedUp(const StreamBenchOptions& options, int world, const Result& result);
 // The most that the order and the threads allow.
 double SpeedUpIdeal(const StreamBenchOptions& options, int world);
