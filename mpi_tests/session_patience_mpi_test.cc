@@ -38,12 +38,6 @@ void BeLate(Session* session) {
   }
 }
 
-absl::Status PollUntilError(Session* session) {
-  absl::Status status;
-  while (status.ok()) status = session->Poll();
-  return status;
-}
-
 TEST(SessionPatienceMpiTest, LateRanksAreWaitedFor) {
   Rank self = MpiRank(MPI_COMM_WORLD);
   const auto session = OpenSession(self, Options(absl::InfiniteDuration()));
@@ -73,7 +67,7 @@ TEST(SessionPatienceMpiTest, PatienceEnds) {
   RunOnce(session.get(), bound, 1);
   absl::Status status;
   if (self.rank == 0) {
-    status = PollUntilError(session.get());
+    status = AwaitError(session.get());
   } else {
     const auto run = StartRun(session.get(), bound, 2);
     status = run.Wait();
@@ -95,7 +89,7 @@ TEST(SessionPatienceMpiTest, SilenceAfterAnAnswerEndsIt) {
   if (self.rank == 0) {
     BeLate(session.get());
     self.meet();
-    EXPECT_TRUE(absl::IsDeadlineExceeded(PollUntilError(session.get())));
+    EXPECT_TRUE(absl::IsDeadlineExceeded(AwaitError(session.get())));
   } else {
     const auto run = StartRun(session.get(), bound, 2);
     const absl::Status status = run.Wait();

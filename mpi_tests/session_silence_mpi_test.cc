@@ -26,14 +26,6 @@ void ExpectNamed(const absl::Status& status, const std::string& text) {
   EXPECT_THAT(std::string(status.message()), HasSubstr(text));
 }
 
-// Polls until the alarm, which crosses by itself, has come.
-absl::Status PollUntilError(Session* session) {
-  while (true) {
-    absl::Status status = session->Poll();
-    if (!status.ok()) return status;
-  }
-}
-
 TEST(SessionSilenceMpiTest, ARankThatNeverCompiles) {
   Rank self = MpiRank(MPI_COMM_WORLD);
   const auto session = OpenSession(self, Impatient());
@@ -43,7 +35,7 @@ TEST(SessionSilenceMpiTest, ARankThatNeverCompiles) {
     EXPECT_TRUE(session->Close().ok());
   }
   self.meet();
-  if (self.rank == 0) ExpectNamed(PollUntilError(session.get()), "rank 0 did not call Compile");
+  if (self.rank == 0) ExpectNamed(AwaitError(session.get()), "rank 0 did not call Compile");
   self.meet();
 }
 
@@ -56,7 +48,7 @@ TEST(SessionSilenceMpiTest, ARankThatStartsAndNeverPolls) {
   const auto run = StartRun(session.get(), bound, 2);
   if (self.rank != 0) ExpectNamed(run.Wait(), "saw no progress for 3s");
   self.meet();
-  if (self.rank == 0) ExpectNamed(PollUntilError(session.get()), "saw no progress for 3s");
+  if (self.rank == 0) ExpectNamed(AwaitError(session.get()), "saw no progress for 3s");
   self.meet();
 }
 

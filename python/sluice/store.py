@@ -16,6 +16,7 @@ from typing import NoReturn
 
 from . import __version__, _sluice
 from ._errors import INVALID_ARGUMENT, NOT_FOUND, Error
+from ._texts import is_utf8
 
 _CONNECTIONS = 4096  # most systems let a process have fewer files at first
 
@@ -34,10 +35,8 @@ def _port(text: str) -> int:
 
 
 def _text(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise argparse.ArgumentTypeError(f"{text!a} is not UTF-8") from None
+    if not is_utf8(text):
+        raise argparse.ArgumentTypeError(f"{text!a} is not UTF-8")
     return text
 
 
