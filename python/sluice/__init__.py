@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ._captured import Captured
     from ._layouts import Box, Boxes, Layout, Partial, Replicate, Shard, StridedShard, Tensor
     from ._metrics import Exporter, prometheus
+    from ._options import CheckpointOptions, Metrics, SessionOptions, StreamOptions
     from ._session import Member, Session
     from ._state import into
     from ._stream import Batch, Stream, Transform, merge_states, scale
@@ -35,6 +36,7 @@ else:
         "_captured": "Captured",
         "_layouts": "Box Boxes Layout Partial Replicate Shard StridedShard Tensor",
         "_metrics": "Exporter prometheus",
+        "_options": "CheckpointOptions Metrics SessionOptions StreamOptions",
         "_session": "Member Session",
         "_state": "into",
         "_stream": "Batch Stream Transform merge_states scale",
@@ -64,9 +66,10 @@ _sluice.set_error_factory(from_status)
 _os.register_at_fork(after_in_child=_sluice.forbid_in_child)
 
 __all__ = [
-    "Batch", "Box", "Boxes", "Cancelled", "Captured", "DataLoss", "Disagreement", "Error",
-    "Event", "Exporter", "InvalidSpec", "Layout", "Member", "NO_STREAM", "NeedsMemory", "Partial",
-    "PeerLost", "Progress", "Replicate", "Run", "Session", "Shard", "Stream", "StridedShard",
-    "Tensor", "TensorDone", "Timeout", "Transfer", "Transform", "Unsupported", "World", "capture",
-    "into", "merge_states", "prometheus", "scale", "sync",
+    "Batch", "Box", "Boxes", "Cancelled", "Captured", "CheckpointOptions", "DataLoss",
+    "Disagreement", "Error", "Event", "Exporter", "InvalidSpec", "Layout", "Member", "Metrics",
+    "NO_STREAM", "NeedsMemory", "Partial", "PeerLost", "Progress", "Replicate", "Run", "Session",
+    "SessionOptions", "Shard", "Stream", "StreamOptions", "StridedShard", "Tensor", "TensorDone",
+    "Timeout", "Transfer", "Transform", "Unsupported", "World", "capture", "into", "merge_states",
+    "prometheus", "scale", "sync",
 ]

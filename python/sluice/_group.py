@@ -5,10 +5,13 @@ from __future__ import annotations
 import ctypes
 import json
 import time
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, cast
 
 from . import _sluice
 from ._errors import Disagreement, Error, InvalidSpec
+
+if TYPE_CHECKING:
+    from ._options import Metrics
 
 _HOST = 1  # DLPack's kCPU
 _SNAPSHOT_SECONDS = 1.0
@@ -150,14 +153,14 @@ class Group:
         """The wires that carry bytes, as `report` says: one entry for each other rank."""
         return [dict(wire) for wire in self._native.wires()]
 
-    def metrics(self) -> dict[str, Any]:
+    def metrics(self) -> Metrics:
         """Counters of this rank since the session began, or since `reset_metrics`."""
         values = dict(self._native.counters())
         values.update(rank=self._rank, size=self._size, epoch=self._epoch, runs=self._runs,
                       run_seconds=self._run_seconds, runs_in_flight=len(self._in_flight))
         self._snapshot = values
         self._snapshot_time = time.monotonic()
-        return dict(values)
+        return cast("Metrics", dict(values))
 
     def reset_metrics(self) -> None:
         """Counts from now on."""

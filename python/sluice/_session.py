@@ -15,6 +15,9 @@ from ._streams import Stream as StreamLike
 from ._transfer import Renames, Transfer, Windows, connect
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._options import CheckpointOptions, SessionOptions, StreamOptions
     from ._stream import Stream, Transform
 
 
@@ -41,19 +44,7 @@ class Session(Group):
 
     Thread: the one that made it. After os.fork() every call raises in the child.
 
-    Options of all functions that make sessions, as keywords. They are equal on all ranks but for
-    patience, trace_events, progress_thread and accelerator:
-
-    * budget_buckets (16), budget_bytes (None): how much staging a rank holds at once.
-    * bucket_bytes, max_in_flight (None): automatic.
-    * timeout (30.0): seconds without progress before everything ends with Timeout.
-    * patience (None): seconds that ranks wait for late ones; None: for ever.
-    * progress_thread (False): a thread of the session drives runs while the caller computes.
-    * trace_events (0): how many stages of buckets `trace` keeps, 64 bytes each.
-    * direct (True): ranks of one node copy from each other's memory.
-    * coalesce (True): small tensors share buckets.
-    * accelerator (None): "cuda" or "cuda:1", in a build with CUDA; transport (None): "nccl" or
-      "cuda_ipc" with it.
+    The functions that make sessions take the options of `SessionOptions` as keywords.
     """
 
     def __init__(self, native: _sluice.Session, *, members: Sequence[Member] = (), epoch: int = 0,
@@ -68,7 +59,7 @@ class Session(Group):
     @classmethod
     def from_env(cls, *, token: str | None = None, wires: str | None = None,
                  bind: str | None = None, join_timeout: float | None = None,
-                 **options: Any) -> Session:
+                 **options: Unpack[SessionOptions]) -> Session:
         """Collective; blocks. A session of all processes that one launcher has started.
 
         RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say who meets where (torchrun, Slurm); so do
@@ -102,7 +93,7 @@ class Session(Group):
 
     @classmethod
     def from_process_group(cls, pg: Any = None, *, wires: str = "auto", bind: str = "",
-                           join_timeout: float | None = 300.0, **options: Any) -> Session:
+                           join_timeout: float | None = 300.0, **options: Unpack[SessionOptions]) -> Session:
         """Collective; blocks. A session of a process group of torch.distributed, of any backend.
 
         Only an all-gather of bytes is used, twice. `pg`: None is the default group. Ranks of the
@@ -131,7 +122,7 @@ class Session(Group):
 
     @classmethod
     def from_mpi(cls, comm: Any, *, wires: str = "auto", bind: str = "",
-                 join_timeout: float | None = 300.0, **options: Any) -> Session:
+                 join_timeout: float | None = 300.0, **options: Unpack[SessionOptions]) -> Session:
         """Collective; blocks. A session of an mpi4py communicator; any MPI, which is not linked.
 
         Only comm.allgather is used, twice.
@@ -142,7 +133,7 @@ class Session(Group):
     @classmethod
     def from_exchange(cls, rank: int, size: int, allgather: Callable[[bytes], list[bytes]], *,
                       job_ranks: Sequence[int] | None = None, wires: str = "auto", bind: str = "",
-                      join_timeout: float | None = 300.0, **options: Any) -> Session:
+                      join_timeout: float | None = 300.0, **options: Unpack[SessionOptions]) -> Session:
         """Collective; blocks. A session of ranks that can gather bytes in any way of their own.
 
         `allgather` takes this rank's bytes, about 1 KiB, and returns those of all ranks by rank. It
@@ -236,7 +227,7 @@ class Session(Group):
     # Checkpoints and data.
 
     def load(self, uri: str | os.PathLike[str], state: Any, *, rename: Renames = None,
-             progress: bool = True, stream: StreamLike = None, **options: Any) -> dict[str, Any]:
+             progress: bool = True, stream: StreamLike = None, **options: Unpack[CheckpointOptions]) -> dict[str, Any]:
         """Collective; blocks. Fills the tensors of `state` from a safetensors checkpoint.
 
         `uri`: "file:DIR" (reads past the page cache), "buffered:DIR", "mmap:DIR" (fast where the
@@ -244,10 +235,9 @@ class Session(Group):
         `state`: as `dst` of `Session.transfer`; each rank gives what it has. Names may differ
         between ranks, as under pipeline parallelism. `rename`: from a name in `state` to the
         checkpoint's. Several tensors may have one name there, which is then read for each.
-        Otherwise each byte is read once for all ranks, and cast where dtypes differ. Options:
-        budget_bytes, slots, piece_bytes, timeout, connections, ca_file and others of
-        sluice/checkpoint.h. Returns what it came to: bytes, seconds and so on. `progress`: where
-        stderr is a terminal, one rank shows how far the files are. `stream`: as in
+        Otherwise each byte is read once for all ranks, and cast where dtypes differ. `options`:
+        those of `CheckpointOptions`. Returns what it came to: bytes, seconds and so on. `progress`:
+        where stderr is a terminal, one rank shows how far the files are. `stream`: as in
         `Transfer.start`. Device memory is written after what this stream holds now, and is complete
         when the call returns.
 
@@ -260,7 +250,7 @@ class Session(Group):
 
     def save(self, directory: str | os.PathLike[str], state: Any, *, dtype: str | None = None,
              rename: Renames = None, progress: bool = True, stream: StreamLike = None,
-             **options: Any) -> dict[str, Any]:
+             **options: Unpack[CheckpointOptions]) -> dict[str, Any]:
         """Collective; blocks. Writes `state` as a safetensors checkpoint into `directory`.
 
         All ranks see the directory; its parent is there. `state`, `rename` and options are as
@@ -276,7 +266,7 @@ class Session(Group):
 
     def stream(self, uri: str = "", *, generator: Callable[..., Any] | None = None,
                transform: Transform | None = None, state: Mapping[str, Any] | None = None,
-               **options: Any) -> Stream:
+               **options: Unpack[StreamOptions]) -> Stream:
         """Collective; blocks. An iterator over data shards, read ahead of who consumes them.
 
         `uri`: "file:DIR", "buffered:DIR", "mmap:DIR", "http://HOST/BASE/"; or `generator`, which is
@@ -286,10 +276,8 @@ class Session(Group):
         `rank + size` and so on: `first` and `step` say otherwise. Ranks that need the same items
         read them once.
 
-        Options: batch_items (1), shuffle (False), seed (0), shuffle_block_items, epochs (1),
-        in_order (True), format ("index", "raw", "npy", "safetensors"), item_bytes,
-        generator_items, generate_order, buffers (2), budget_bytes (256 MiB), piece_bytes, hedge
-        (False), timeout (60.0) and others of sluice/stream.h. No run may be in flight.
+        `options`: those of `StreamOptions`, such as batch_items, shuffle and format. No run may be
+        in flight.
 
         InvalidSpec and others say on all ranks what is wrong with source, options or state.
         """

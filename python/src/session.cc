@@ -56,7 +56,8 @@ std::shared_ptr<Accelerator> AcceleratorOf(const std::string& name) {
 #else
 std::shared_ptr<Accelerator> AcceleratorOf(const std::string& name) {
   Raise(absl::UnimplementedError(
-      absl::StrCat("accelerator \"", name, "\": this build of Sluice has no CUDA")));
+      absl::StrCat("accelerator \"", name,
+                   "\": this build of Sluice has no CUDA; build with -DSLUICE_PYTHON_CUDA=ON")));
 }
 #endif
 
@@ -322,23 +323,22 @@ namespace {
 
 // Session options, with names of what is yet to be opened.
 struct GivenOptions {
-  explicit GivenOptions(nb::dict given) {
-    OptionReader reader(given);
-    Describe(reader, options);
-    reader.Field("accelerator", accelerator, {});
-    reader.Field("transport", transport, {});
-    reader.Finish();
-  }
-
-  SessionOptions options;
-  absl::optional<std::string> accelerator;
-  absl::optional<std::string> transport;
+  SessionOptions options = {};
+  absl::optional<std::string> accelerator = absl::nullopt;
+  absl::optional<std::string> transport = absl::nullopt;
 };
+
+template <typename Visitor, MaybeConst<GivenOptions> Struct>
+void Describe(Visitor& v, Struct& o) {
+  Describe(v, o.options);
+  v.Field("accelerator", o.accelerator, {});
+  v.Field("transport", o.transport, {});
+}
 
 }  // namespace
 
 SessionOptions SessionOptionsOf(nb::dict options) {
-  GivenOptions given(options);
+  auto given = OptionsOf<GivenOptions>(options);
   SessionOptions& made = given.options;
   if (given.accelerator) made.accelerator = AcceleratorOf(*given.accelerator);
   if (given.transport) made.transport = TransportOf(*given.transport, made.accelerator);
@@ -475,10 +475,11 @@ void BindSession(nb::module_& module) {
   module.def(
       "check_session_options",
       [](nb::dict options) {
-        const GivenOptions given(options);
+        OptionsOf<GivenOptions>(options);
         return options;
       },
       nb::arg("options"), "The options. Raises code 3, and names the one that is wrong.");
+  module.def("session_option_types", &TypesOf<GivenOptions>, kOptionTypes);
   module.def("chrome_trace", &ChromeTraceOf, nb::arg("parts"),
              "JSON text of the traces (content, clock offset in ns, label) of several ranks.");
 }

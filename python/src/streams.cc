@@ -307,27 +307,40 @@ void SetGenerator(nb::handle callable, bool sized, StreamSource* source) {
   };
 }
 
-StreamOptions StreamOptionsOf(nb::dict options, nb::handle generator) {
-  StreamOptions made;
-  OptionReader reader(options);
-  Describe(reader, made);
+// Stream options, and which kind the generator is of.
+struct GivenStream {
+  StreamOptions options = {};
   bool sized = false;
-  reader.Field("sized", sized, {});
-  reader.Finish();
-  SetGenerator(generator, sized, &made.source);
-  return made;
+};
+
+template <typename Visitor, MaybeConst<GivenStream> Struct>
+void Describe(Visitor& v, Struct& o) {
+  Describe(v, o.options);
+  v.Field("sized", o.sized, {});
 }
 
-// The same of options that users give: what calls have arguments for is none of them.
+StreamOptions StreamOptionsOf(nb::dict options, nb::handle generator) {
+  auto given = OptionsOf<GivenStream>(options);
+  SetGenerator(generator, given.sized, &given.options.source);
+  return std::move(given.options);
+}
+
+// What calls have arguments for is no option of theirs.
+constexpr const char* kStreamArguments[] = {"uri", "cursor", "transform"};
+
 nb::dict CheckStreamOptions(nb::dict options) {
-  StreamOptions made;
+  GivenStream given;
   OptionReader reader(options);
-  Describe(reader, made);
-  bool sized = false;
-  reader.Field("sized", sized, {});
-  for (const char* argument : {"uri", "cursor", "transform"}) reader.Forget(argument);
+  Describe(reader, given);
+  for (const char* argument : kStreamArguments) reader.Forget(argument);
   reader.Finish();
   return options;
+}
+
+nb::dict StreamOptionTypes() {
+  nb::dict types = TypesOf<GivenStream>();
+  for (const char* argument : kStreamArguments) nb::del(types[argument]);
+  return types;
 }
 
 std::unique_ptr<PyStream> OpenRanks(const PySession& session, nb::dict options,
@@ -529,6 +542,7 @@ void BindStreams(nb::module_& module) {
 
   module.def("check_stream_options", &CheckStreamOptions, nb::arg("options"),
              "The options. Raises code 3, and names the one that is wrong.");
+  module.def("stream_option_types", &StreamOptionTypes, kOptionTypes);
   module.def("merge_cursors", &MergeOf, nb::arg("cursors"),
              "One cursor out of those of all ranks, for any number of ranks.");
 }

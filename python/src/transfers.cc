@@ -175,14 +175,6 @@ bool WaitForRun(const PyRun& self, nb::handle timeout) {
   }
 }
 
-CheckpointOptions CheckpointOptionsOf(nb::dict options) {
-  CheckpointOptions made;
-  OptionReader reader(options);
-  Describe(reader, made);
-  reader.Finish();
-  return made;
-}
-
 // Values that a call for a checkpoint holds until it is over.
 struct CheckpointCall {
   std::string place;
@@ -202,7 +194,7 @@ std::shared_ptr<CheckpointCall> CheckpointCallOf(const PySession& session, std::
     call->tensors.push_back(std::move(tensor));
     call->owners.push_back(std::move(read.owner));
   }
-  call->options = CheckpointOptionsOf(options);
+  call->options = OptionsOf<CheckpointOptions>(options);
   call->options.progress = &session->checkpoint_progress();
   return call;
 }
@@ -262,10 +254,11 @@ void BindTransfers(nb::module_& module) {
   module.def(
       "check_checkpoint_options",
       [](nb::dict options) {
-        CheckpointOptionsOf(options);
+        OptionsOf<CheckpointOptions>(options);
         return options;
       },
       nb::arg("options"), "The options. Raises code 3, and names the one that is wrong.");
+  module.def("checkpoint_option_types", &TypesOf<CheckpointOptions>, kOptionTypes);
   nb::class_<PyConnection>(module, "Connection",
                            "A transfer and this rank's memory for it. Belongs to its session's "
                            "thread, and keeps the session.")

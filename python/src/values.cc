@@ -216,11 +216,7 @@ std::string OptionReader::ToBytes(const Given& given) {
 }
 
 DeviceKind OptionReader::ToDevice(const Given& given) {
-  int device = 0;
-  if (!nb::try_cast(RequireInt(given), device) || device < 1 || device > 3) {
-    RefuseKind(given, "one of (1, 2, 3)");
-  }
-  return static_cast<DeviceKind>(device);
+  return static_cast<DeviceKind>(ToChoice(given, kDeviceKinds) + 1);
 }
 
 int OptionReader::ToChoice(const Given& given, absl::Span<const char* const> names) {
@@ -258,8 +254,14 @@ void OptionReader::Finish() const {
   for (const auto& [key, value] : options_) {
     const std::string text = nb::cast<std::string>(nb::str(key));
     if (known_.count(text) > 0) continue;
-    Raise(absl::InvalidArgumentError(
-        absl::StrCat("there is no option '", text, "'; there are ", absl::StrJoin(known_, ", "))));
+    const nb::object close = nb::module_::import_("difflib").attr("get_close_matches")(
+        key, nb::cast(std::vector<std::string>(known_.begin(), known_.end())), 1);
+    const std::string meant =
+        nb::len(close) == 0
+            ? ""
+            : absl::StrCat(" did you mean '", nb::cast<std::string>(close[0]), "'?");
+    Raise(absl::InvalidArgumentError(absl::StrCat("there is no option '", text, "';", meant,
+                                                  " there are ", absl::StrJoin(known_, ", "))));
   }
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
@@ -44,6 +45,9 @@ NamedTensor NamedTensorOf(nb::handle entry, int rank);
 // A view tuple, or a list of them for a rank's boxes. With None there is no data.
 TensorView ViewOf(nb::handle view, const std::string& name);
 nb::tuple TupleOf(const TensorView& view);
+
+// Of DeviceKind, from 1 on.
+inline constexpr const char* kDeviceKinds[] = {"cpu", "cuda", "pinned"};
 
 // Options of one call. As a visitor of Describe it sets the fields that are given. Errors are
 // InvalidArgument, name the option, and are Python's users' to read.
@@ -145,6 +149,63 @@ class OptionReader {
   const nb::dict options_;
   std::set<std::string> known_;
 };
+
+template <typename Options>
+Options OptionsOf(nb::dict given) {
+  Options options;
+  OptionReader reader(given);
+  Describe(reader, options);
+  reader.Finish();
+  return options;
+}
+
+// The type of each option, as Python writes it. Tests compare these with the package's annotations.
+class OptionTypes {
+ public:
+  template <typename T>
+  void Field(absl::string_view path, [[maybe_unused]] const T& field, const FieldRule& rule) {
+    bool or_none = rule.no_limit || kIsOptional<T>;
+    if constexpr (std::same_as<T, absl::Duration>) or_none = field == absl::InfiniteDuration();
+    types[std::string(NameOf(path, rule)).c_str()] =
+        absl::StrCat(TypeOf<T>(rule), or_none ? " | None" : "");
+  }
+  nb::dict types;
+
+ private:
+  static std::string Choice(absl::Span<const char* const> names) {
+    return absl::StrCat("Literal['", absl::StrJoin(names, "', '"), "']");
+  }
+  template <typename T>
+  static std::string TypeOf(const FieldRule& rule) {
+    if constexpr (kIsOptional<T>) {
+      return TypeOf<typename T::value_type>(rule);
+    } else if constexpr (std::same_as<T, bool>) {
+      return "bool";
+    } else if constexpr (std::integral<T>) {
+      return "int";
+    } else if constexpr (std::same_as<T, double> || std::same_as<T, absl::Duration>) {
+      return "float";
+    } else if constexpr (std::same_as<T, std::string>) {
+      return rule.is_bytes ? "bytes" : "str";
+    } else if constexpr (std::same_as<T, DeviceKind>) {
+      return Choice(kDeviceKinds);
+    } else if constexpr (std::is_enum_v<T>) {
+      return Choice(rule.names);
+    } else {
+      static_assert(std::same_as<T, ItemTransform>);
+      return "Transform";
+    }
+  }
+};
+
+inline constexpr char kOptionTypes[] = "The type of each option, as Python writes it.";
+template <typename Options>
+nb::dict TypesOf() {
+  OptionTypes visitor;
+  const Options options;
+  Describe(visitor, options);
+  return visitor.types;
+}
 
 // A dict of statistics: of times, the seconds.
 class StatsDict {

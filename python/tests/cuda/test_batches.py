@@ -20,7 +20,7 @@ def generate(item: int, into: memoryview) -> None:
 
 
 def opened(session: Any, **options: Any) -> Any:
-    return session.stream(generator=generate, generator_items=ITEMS, item_bytes=BYTES, device=2,
+    return session.stream(generator=generate, generator_items=ITEMS, item_bytes=BYTES, device="cuda",
                           **options)
 
 
