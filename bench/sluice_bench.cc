@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
       if (is_first) std::cerr << sluice::bench::NoCommandText(app, argc, argv);
       return sluice::bench::kBadUsageExit;
     }
-    flags = absl::InvalidArgumentError(error.what());
+    flags = sluice::bench::FlagsStatus(app, error);
     options.fabric = stream_options.fabric = sluice::bench::FindFabric(argc, argv);
     checkpoint_options.fabric = doctor_options.fabric = options.fabric;
     options.json_file = stream_options.json_file = sluice::bench::FindJsonFile(argc, argv);

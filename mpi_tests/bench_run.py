@@ -75,12 +75,16 @@ class BenchRun:
         errors = results["errors"]
         code = code or (1 if any(error["case"] for error in errors) else 2)
         assert ended == code, (args, ended, output)
+        if code == 2:  # once, and before the table begins
+            said = [line for line in output.splitlines() if line.startswith(("sluice-bench ", "#"))]
+            assert len(said) == 1 and said[0][0] != "#", (args, output)
         assert any(expected in e["case"] + e["message"] for e in errors), (args, expected, errors)
         return results
 
     def cannot_write_results(self, world, args):
         code, output, _ = self.run(world, args, results_file="/nowhere/results.json")
-        assert code == 2 and "/nowhere/results.json" in output, (code, output)
+        assert code == 2 and output.count("/nowhere/results.json") == 1, (code, output)
+        assert "# " not in output and "MPI_ABORT" not in output, output
 
     def patient(self, args):
         """The arguments as words, with a long limit of silence if they have none."""

@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
       return sluice::bench::kBadUsageExit;
     }
     if (error.get_exit_code() == 0) return app.exit(error);
-    const absl::Status flags = absl::InvalidArgumentError(error.what());
+    const absl::Status flags = sluice::bench::FlagsStatus(app, error);
     const std::string json_file = sluice::bench::FindJsonFile(argc, argv);
     for (sluice::bench::SimOptions* options : {&peak_options.sim, &scale_options.sim}) {
       options->flags = flags;

@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);
-    std::cerr << "sluice-store: " << error.what() << "\n";
+    std::cerr << "sluice-store: " << sluice::bench::FlagsStatus(app, error).message() << "\n";
     return sluice::bench::kBadUsageExit;
   }
   const absl::Status status = sluice::bench::Serve(flags);

@@ -46,7 +46,7 @@ class CheckpointCommand final : public Command {
 
   absl::Status Run(Ranks* ranks, std::unique_ptr<Fabric> fabric) override {
     ranks_ = ranks;
-    Print(TableHeader(options_, report_));
+    PrintLater(TableHeader(options_, report_));
     SessionOptions session_options;
     session_options.timeout = session_options.patience = options_.timeout();
     session_options.progress_thread = options_.progress_thread;

@@ -41,7 +41,7 @@ int Command::Execute(absl::StatusOr<std::unique_ptr<Job>> job, const absl::Statu
   absl::Status mine = flags;
   KnobList knobs;
   // Before hours of work that nobody could write down.
-  if (mine.ok()) mine = WriteJson();
+  if (mine.ok()) mine = CheckJsonFile();
   if (mine.ok()) {
     absl::StatusOr<KnobList> described = Describe();
     mine = described.status();
@@ -78,7 +78,7 @@ int Command::StayAlone(const absl::Status& status) {
 }
 
 void Command::Print(const std::string& text) const {
-  if (rank_ == 0) PrintTo(stdout, text);
+  if (rank_ == 0) PrintTo(stdout, absl::StrCat(std::exchange(head_, ""), text));
 }
 
 bool Command::SaveResults() const {
@@ -115,6 +115,12 @@ void Command::EndWith(int code, const absl::Status& status, const std::string& i
   if (report_->world > 1) absl::SleepFor(rank_ == 0 ? kGraceForOthers : kGraceForRankZero);
   job_->Abort(code);
   std::_Exit(code);
+}
+
+absl::Status Command::CheckJsonFile() const {
+  const absl::Status written = WriteJson();
+  return written.ok() ? written
+                      : absl::InvalidArgumentError(absl::StrCat("--json: ", written.message()));
 }
 
 absl::Status Command::WriteJson() const {

@@ -63,6 +63,8 @@ class Command {
   int rank() const { return rank_; }
   // To the standard output of rank 0.
   void Print(const std::string& text) const;
+  // The same, once something else is printed: not if nothing can be run.
+  void PrintLater(const std::string& head) { head_ = head; }
   // Writes the results file on rank 0; says on its standard error what went wrong. False if
   // anything did.
   bool SaveResults() const;
@@ -83,6 +85,8 @@ class Command {
  private:
   [[noreturn]] void EndWith(int code, const absl::Status& status, const std::string& id);
   absl::Status WriteJson() const;
+  // Writes it for the first time: an error is the flag's, and of the job's ranks alike.
+  absl::Status CheckJsonFile() const;
   // The end where there is no job, because of `status`.
   int StayAlone(const absl::Status& status);
   // The orderly end, on all ranks, which have the same report.
@@ -95,6 +99,7 @@ class Command {
   std::unique_ptr<Job> job_;  // null: there is none
   int rank_ = 0;
   bool cannot_run_ = false;
+  mutable std::string head_;  // to be printed before the next text
 };
 
 }  // namespace sluice::bench

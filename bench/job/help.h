@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "absl/status/status.h"
+
 namespace CLI {
 class App;
 class ParseError;
@@ -15,6 +17,10 @@ namespace sluice::bench {
 // `example`: lines to paste into a shell in the repository's folder. `more`: what follows the
 // flags, before the exit codes; may be empty.
 void SetHelp(CLI::App* app, const std::string& example, const std::string& more = "");
+
+// InvalidArgument: what is wrong with the flags of `app`, or of the command among them.
+// Says which flag is meant where an unknown one is near to it.
+absl::Status FlagsStatus(const CLI::App& app, const CLI::ParseError& error);
 
 // Whether parsing failed before `app` had found which of its commands is meant.
 bool NamesNoCommand(const CLI::App& app);

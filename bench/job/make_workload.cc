@@ -78,7 +78,7 @@ absl::StatusOr<Workload> ReadPreset(const WorkloadOptions& options) {
     preset.shape = *std::move(shape);
   }
   if (!options.inline_flags.dtype.empty()) {
-    const auto dtype = ParseDType(options.inline_flags.dtype);
+    const auto dtype = ParseDTypeName(options.inline_flags.dtype);
     if (!dtype.ok()) return Prefixed("--dtype", dtype.status());
     preset.dtype = *dtype;
   }

@@ -37,8 +37,10 @@ void AddWorkloadFlags(CLI::App* app, WorkloadOptions* o) {
              "so many times the data-parallel ranks of the system, on both sides; a list makes a "
              "case of each, e.g. 1,16 [1]"},
             {"--shape", &in->shape, "tensor shape, e.g. 4096,4096"},
-            {"--dtype", &in->dtype, "element type, e.g. bf16 [f32]"},
-            {"--ranks", &in->ranks, "of --collective: how many", Within(1, 1 << 17)},
+            {"-d,--dtype", &in->dtype,
+             "element type, e.g. bf16, or float as nccl-tests has it [f32]"},
+            {"--ranks", &in->ranks, "of --collective: how many [all of the job]",
+             Within(1, 1 << 17)},
             {"--src", &in->src,
              "source layout, MESH@RANKS:PLACEMENTS, e.g. 2,4@0-7:R,S(0); without @RANKS on ranks "
              "from 0 on; mesh dimensions are visited left to right, or in an order that follows: "

@@ -33,7 +33,8 @@ void AddKnobFlags(CLI::App* app, Options* o) {
             {"--budget-bytes", &o->budget_bytes_text,
              "most staging bytes of a rank at once [auto: 16 of the largest buckets]; 0: no limit"},
             {"--compare-budgets", &o->compare_budgets,
-             "run every case with each of these budgets of buckets, interleaved, e.g. 0,8"},
+             "run every case with each of these budgets of buckets, interleaved, e.g. 0,8",
+             Within(0, kUnbounded)},
             {"--compare-transports", &o->compare_transports,
              "the same with each of these transports, e.g. direct,mpi", OneOf({"mpi", "direct"})},
             {"--plan", &o->plan,
@@ -119,7 +120,7 @@ void AddRunFlags(CLI::App* app, Options* o) {
              "needed)"},
             {"-J,--json", &o->json_file, "write the results here, also on failure"}}}});
   AddCheck(
-      app, "--check", [o](Check check) { o->check = check; },
+      app, "-c,--check", [o](Check check) { o->check = check; },
       "what is verified after every iteration: no element, 4 KiB of every 64 (and the last), or "
       "all [all]; 0 and 1 are none and all")
       ->group(run);

@@ -39,6 +39,10 @@ absl::Status ResolveGpu(GpuOptions* options) {
 }
 
 absl::Status CheckTogether(const Options& o) {
+  if (o.budget_buckets < 0) {
+    return Refuse(absl::StrCat("--budget-buckets is ", o.budget_buckets,
+                               "; it must be 1 or more, or 0 for no limit"));
+  }
   // Late targets are not there for others to fill, or to flip bytes in, at the end.
   if (o.windowed > 0 && !o.baselines.empty()) {
     return Refuse("--windowed does not go with --baseline");

@@ -178,8 +178,10 @@ std::string FooterText(const Options& options, const RunReport& report, bool is_
     absl::StrAppend(&text, "# ", Escaped(result.id), "\n", BaselineLine(result));
   }
   if (!report.results.empty()) bandwidth /= static_cast<double>(report.results.size());
-  absl::StrAppendFormat(&text, "# Out of bounds values : %d %s\n", wrong,
-                        wrong == 0 && report.errors.empty() ? "OK" : "FAILED");
+  if (!report.results.empty()) {
+    absl::StrAppendFormat(&text, "# Out of bounds values : %d %s\n", wrong,
+                          wrong == 0 && report.errors.empty() ? "OK" : "FAILED");
+  }
   absl::StrAppendFormat(&text, "# Avg bus bandwidth    : %.4f\n%s", bandwidth, ErrorLines(report));
   const bool has_words = is_whole && !options.model_file.empty() && !for_programs;
   return has_words ? text + InWords(report.results) : text;

@@ -13,7 +13,10 @@
 #include "reshard/options.h"
 #include "reshard/report.h"
 #include "reshard/runner.h"
+#include "tensor/quoted.h"
 #include "tensor/stable_hash.h"
+#include "workload/json_input.h"
+#include "workload/layout_ranks.h"
 #include "workload/numbers.h"
 
 namespace sluice::bench {
@@ -40,9 +43,13 @@ class ReshardCommand final : public Command {
  private:
   absl::StatusOr<KnobList> Describe() override {
     if (absl::Status status = CheckBaselines(); !status.ok()) return status;
-    auto loaded = MakeWorkload(options_);
+    WorkloadOptions of_job = options_;
+    InlineFlags& flags = of_job.inline_flags;
+    if (!flags.collective.empty() && flags.ranks == 0) flags.ranks = job()->size();
+    auto loaded = MakeWorkload(of_job);
     if (!loaded.ok()) return loaded.status();
     workload_ = *std::move(loaded);
+    if (absl::Status status = CheckAnyRuns(); !status.ok()) return status;
     report_.notes = workload_.notes;
     KnobList knobs = Knobs(options_);
     FlagConfig choices = Choices(options_);
@@ -92,6 +99,25 @@ class ReshardCommand final : public Command {
     return absl::InvalidArgumentError(absl::StrCat(
         "--baseline ", absl::StrJoin(options_.baselines, ","), ": takes messages of ", "MPI; ",
         HasMpi() ? "--fabric mpi under mpirun has them" : "this program is built without MPI"));
+  }
+
+  // That one case at least can be read, and has ranks enough. Others have errors of their own.
+  absl::Status CheckAnyRuns() const {
+    const Case* least = nullptr;  // the one with the fewest ranks
+    for (const Case& entry : workload_.cases) {
+      if (!entry.status.ok()) continue;
+      if (JobRanks(entry.spec) <= job()->size()) return absl::OkStatus();
+      if (least == nullptr || JobRanks(entry.spec) < JobRanks(least->spec)) least = &entry;
+    }
+    if (least == nullptr) {
+      const Case& first = workload_.cases.front();
+      return Prefixed(Escaped(first.id), first.status);
+    }
+    const int ranks = JobRanks(least->spec);
+    return absl::InvalidArgumentError(
+        absl::StrCat(options_.preset.empty() ? "case " : "preset ", Escaped(least->id), " takes ",
+                     ranks, " ranks, ", job()->size(), job()->size() == 1 ? " was" : " were",
+                     " started: ", job()->kind() == FabricKind::kMpi ? "-np " : "-n ", ranks));
   }
 
   void WriteTrace(Runner* runner) {

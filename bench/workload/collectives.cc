@@ -6,8 +6,10 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "workload/numbers.h"
 
 namespace sluice::bench {
@@ -37,6 +39,11 @@ std::array<Kind, 7> KindsOver(int ranks) {
            {"gather", part, whole, false, true}}};
 }
 
+// What spellings of one name have in common: "allgather" of "all-gather" and "All_Gather".
+std::string LettersOf(absl::string_view name) {
+  return absl::AsciiStrToLower(absl::StrReplaceAll(name, {{"-", ""}, {"_", ""}}));
+}
+
 absl::StatusOr<Layout> Over(int ranks, const Placement& placement) {
   std::vector<int> list(static_cast<size_t>(ranks));
   std::iota(list.begin(), list.end(), 0);
@@ -59,7 +66,9 @@ std::vector<std::string> CollectiveNames() {
 
 absl::StatusOr<Collective> ParseCollective(absl::string_view name) {
   const std::vector<std::string> names = CollectiveNames();
-  const auto found = std::find(names.begin(), names.end(), name);
+  const auto found = std::find_if(names.begin(), names.end(), [&](const std::string& each) {
+    return LettersOf(each) == LettersOf(name);
+  });
   if (found != names.end()) return static_cast<Collective>(found - names.begin());
   return absl::InvalidArgumentError(
       absl::StrCat("there is no \"", name, "\"; there are: ", absl::StrJoin(names, ", ")));

@@ -62,7 +62,9 @@ absl::StatusOr<CollectiveLayouts> ReadCollective(const InlineFlags& flags) {
   if (flags.has_sides()) {
     return absl::InvalidArgumentError("--collective takes the place of the --src and --dst flags");
   }
-  if (flags.ranks == 0) return absl::InvalidArgumentError("--collective needs --ranks");
+  if (flags.ranks == 0) {
+    return absl::InvalidArgumentError("--collective needs --ranks, where no job says how many");
+  }
   auto layouts = LayoutsOf(*collective, flags.ranks);
   return layouts.ok() ? layouts : Prefixed("--ranks", layouts.status());
 }
@@ -92,7 +94,7 @@ absl::StatusOr<TensorTransfer> ReadTensor(const InlineFlags& flags) {
     if (!shape.ok()) return Prefixed("--shape", shape.status());
     tensor.shape = *std::move(shape);
   }
-  const auto dtype = ParseDType(flags.dtype.empty() ? "f32" : flags.dtype);
+  const auto dtype = ParseDTypeName(flags.dtype.empty() ? "f32" : flags.dtype);
   if (!dtype.ok()) return Prefixed("--dtype", dtype.status());
   tensor.src_dtype = tensor.dst_dtype = *dtype;
   if (collective) {
@@ -195,7 +197,10 @@ absl::StatusOr<Workload> MakeInlineCases(const InlineFlags& flags) {
     return absl::InvalidArgumentError(
         absl::StrCat("--tensors must be at least 1, not ", flags.tensors));
   }
-  const std::string name = flags.collective.empty() ? "inline" : flags.collective;
+  std::string name = "inline";
+  if (!flags.collective.empty()) {
+    name = CollectiveNames()[static_cast<size_t>(*ParseCollective(flags.collective))];
+  }
   // Of a shape that nobody has given: sizes that are cut evenly.
   const int64_t multiple = flags.collective.empty() || !flags.shape.empty() ? 1 : EvenRows(flags);
   Workload workload;
@@ -210,11 +215,15 @@ absl::StatusOr<Workload> MakeInlineCases(const InlineFlags& flags) {
   if (!sizes.ok()) return sizes.status();
   const auto row_bytes = RowBytes(*tensor);
   if (!row_bytes.ok()) return row_bytes.status();
+  int64_t rows = 0;  // of the case before
   for (const int64_t bytes : *sizes) {
     TensorTransfer sized = *tensor;
     sized.shape[0] = std::max<int64_t>(1, bytes / *row_bytes / multiple) * multiple;
+    if (!workload.cases.empty() && sized.shape[0] == rows) continue;
+    rows = sized.shape[0];
+    const int64_t at_least = std::max(bytes, rows * *row_bytes);
     workload.cases.push_back(
-        MakeCase(absl::StrCat(name, "/", bytes), flags.tensors, std::move(sized)));
+        MakeCase(absl::StrCat(name, "/", at_least), flags.tensors, std::move(sized)));
   }
   return workload;
 }

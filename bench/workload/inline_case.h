@@ -27,7 +27,7 @@ struct InlineFlags {
   std::string dst;  // likewise
   SideParts dst_parts;
   std::string collective;   // in place of both layouts, with the next
-  int ranks = 0;            // of the collective
+  int ranks = 0;            // of the collective; has to be set
   bool disjoint = false;    // ranks of a `dst` that names none begin after those of the source
   std::string begin_bytes;  // -b
   std::string end_bytes;    // -e; as -b where empty
@@ -42,7 +42,8 @@ struct InlineFlags {
 
 // One case named "inline", or as the collective. With -b one case per size: b, b*f, b*f*f, .. up to
 // e, or b, b+i, b+2*i, .., named "inline/BYTES". Its first dimension is as long as fits into this
-// many bytes of the whole tensor, and at least 1. InvalidArgument names the flag.
+// many bytes of the whole tensor, and at least 1: then BYTES are those of the tensor. A size that
+// comes to the same tensor as the one before is left out. InvalidArgument names the flag.
 absl::StatusOr<Workload> MakeInlineCases(const InlineFlags& flags);
 
 }  // namespace sluice::bench

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -104,6 +105,19 @@ absl::StatusOr<std::vector<int>> ParseRanks(absl::string_view text) {
     if (!status.ok()) return status;
   }
   return ranks;
+}
+
+absl::StatusOr<DType> ParseDTypeName(absl::string_view text) {
+  constexpr std::pair<const char*, DType> kSpellings[] = {
+      {"double", DType::kF64},    {"float64", DType::kF64}, {"float", DType::kF32},
+      {"float32", DType::kF32},   {"half", DType::kF16},    {"float16", DType::kF16},
+      {"bfloat16", DType::kBF16}, {"int64", DType::kI64},   {"int32", DType::kI32},
+      {"int16", DType::kI16},     {"int8", DType::kI8},     {"uint64", DType::kU64},
+      {"uint32", DType::kU32},    {"uint16", DType::kU16},  {"uint8", DType::kU8}};
+  for (const auto& [spelling, dtype] : kSpellings) {
+    if (text == spelling) return dtype;
+  }
+  return ParseDType(text);
 }
 
 std::string BytesName(int64_t bytes) {

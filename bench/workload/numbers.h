@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "sluice/tensor.h"
 
 namespace sluice::bench {
 
@@ -26,6 +27,9 @@ absl::StatusOr<std::vector<int64_t>> ParseIntegers(absl::string_view text);
 // part that is neither, or says that there are more than kMaxListedRanks.
 inline constexpr int64_t kMaxListedRanks = 1 << 17;
 absl::StatusOr<std::vector<int>> ParseRanks(absl::string_view text);
+
+// Reads a dtype by its name, or as nccl-tests and NumPy spell it: "float", "half", "int32".
+absl::StatusOr<DType> ParseDTypeName(absl::string_view text);
 
 // "8 MiB", "1.5 GiB", "12 B": for messages.
 std::string BytesName(int64_t bytes);

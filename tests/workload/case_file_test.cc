@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "workload/collectives.h"
 #include "workload/inline_case.h"
 
 namespace sluice::bench {
@@ -234,6 +235,30 @@ TEST(InlineCase, ASizeSmallerThanARowKeepsOne) {
   EXPECT_EQ(MakeInlineCases(flags)->cases[0].spec.tensors.at(0).shape[0], 1);
 }
 
+TEST(InlineCase, SizesThatComeToOneTensorAreOneCase) {
+  InlineFlags flags;
+  flags.collective = "ALL_gather";
+  flags.ranks = 4;
+  flags.begin_bytes = "8";
+  flags.end_bytes = "256";
+  const auto workload = MakeInlineCases(flags).value();
+  std::vector<std::string> ids;
+  for (const Case& entry : workload.cases) ids.push_back(entry.id);
+  EXPECT_THAT(ids, ElementsAre("all-gather/64", "all-gather/128", "all-gather/256"));
+  EXPECT_EQ(workload.cases[0].spec.tensors.at(0).shape[0], 16);
+}
+
+TEST(InlineCase, NamesOfOtherToolsAreUnderstood) {
+  for (const char* dtype : {"half", "float16", "f16", "F16"}) {
+    InlineFlags flags = Flags();
+    flags.dtype = dtype;
+    EXPECT_EQ(MakeInlineCases(flags)->cases[0].spec.tensors.at(0).src_dtype, DType::kF16) << dtype;
+  }
+  for (const char* name : {"alltoall", "all_to_all", "all-to-all", "AllToAll"}) {
+    EXPECT_EQ(ParseCollective(name).value(), ParseCollective("all-to-all").value()) << name;
+  }
+}
+
 TEST(InlineCase, ErrorsNameTheFlag) {
   InlineFlags flags = Flags();
   const struct {
@@ -243,7 +268,7 @@ TEST(InlineCase, ErrorsNameTheFlag) {
   } kWrong[] = {
       {&flags.shape, "", "--shape"},
       {&flags.shape, "4096x4096", "--shape"},
-      {&flags.dtype, "float", "--dtype"},
+      {&flags.dtype, "floaty", "--dtype"},
       {&flags.src_parts.mesh, "2,3", "--src-mesh"},
       {&flags.src, "2:R", "--src takes the place"},
       {&flags.src_parts.ranks, "", "--src-ranks"},

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "gmock/gmock.h"
+#include "job/help.h"
 
 namespace sluice::bench {
 namespace {
@@ -87,6 +88,32 @@ TEST(Flags, AutomaticIsANumberToo) {
   EXPECT_EQ(Parse("--slots 9").slots, 9);
   EXPECT_NE(Parse("--slots 10").error, "");
   EXPECT_NE(Parse("--slots automatic").error, "");
+}
+
+// What is said of `flags` that cannot be read.
+std::string SaidOf(const std::string& flags) {
+  CLI::App app("", "program");
+  CLI::App* command = app.add_subcommand("move");
+  std::string dtype;
+  command->add_option("-d,--dtype", dtype);
+  command->add_option("--timeout-s", dtype);
+  try {
+    app.parse(flags);
+  } catch (const CLI::ParseError& error) {
+    return std::string(FlagsStatus(app, error).message());
+  }
+  return "";
+}
+
+TEST(Flags, AnUnknownOneIsNamedWithTheOneThatWasMeant) {
+  EXPECT_EQ(SaidOf("move --dtpe=float -c 1"),
+            "there is no flag --dtpe; did you mean --dtype? See program move --help");
+  EXPECT_EQ(SaidOf("move --timeout 3"),
+            "there is no flag --timeout; did you mean --timeout-s? See program move --help");
+  EXPECT_EQ(SaidOf("move -c 1 -q 2"), "there is no flag -c; see program move --help");
+  EXPECT_EQ(SaidOf("move --whatever"), "there is no flag --whatever; see program move --help");
+  EXPECT_EQ(SaidOf("move up"), "\"up\" is of no flag; see program move --help");
+  EXPECT_EQ(SaidOf("move -d f32"), "");
 }
 
 }  // namespace
