@@ -46,11 +46,13 @@ struct TracePart {
 };
 
 // The JSON text of all parts in one file. Each rank is a process. The process has a track for each
-// slot, with the stages of the buckets that the slot held. It has the counters "buckets in flight"
-// and "bytes in flight". Streams have tracks and counters of their own. Their spans are epoch,
-// consume, consumer_wait, storage_read, device_copy and exchange. Their items are events that may
-// overlap. Times start at 0. InvalidArgument names a part that is no serialised log, and a rank
-// that comes twice.
+// slot, with the stages of the buckets that the slot held. A stage is called after its bucket's
+// first tensor, such as "move layers.0.weight + 3" for 4 tensors. Arrows lead from the move of the
+// rank that sent a bucket to those of the ranks that got it. A process has the counters "buckets in
+// flight" and "bytes in flight". Streams have tracks and counters of their own. Their spans are
+// epoch, consume, consumer_wait, storage_read, device_copy and exchange. Their items are events
+// that may overlap. Times start at 0. InvalidArgument names a part that is no serialised log, and a
+// rank that comes twice.
 absl::StatusOr<std::string> ChromeTrace(absl::Span<const TracePart> parts);
 
 // The same for one rank alone.

@@ -116,9 +116,10 @@ absl::Status SessionImpl::OpenTransfers(std::unique_ptr<Device> device) {
   parts.transport = std::move(carrier->transport);
   parts.plan = PlanOptionsNow();
   if (trace_ != nullptr) {
-    parts.recorder = trace_->AddRecorder(options_.trace_events);
+    parts.trace.recorder = trace_->AddRecorder(options_.trace_events);
+    parts.trace.log = trace_.get();
     if (options_.accelerator != nullptr) {
-      parts.device_track = trace_->AddTrack("device");
+      parts.trace.device_track = trace_->AddTrack("device");
       trace_->AddTrack("device, drains");
     }
   }

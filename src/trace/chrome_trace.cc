@@ -5,6 +5,7 @@
 #include <limits>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,12 @@
 namespace sluice {
 namespace {
 
+// What one rank did in the move of a bucket.
+struct RankMove {
+  int rank = 0;
+  const TraceEvent* event = nullptr;
+};
+
 // Events as text in the Trace Event Format
 // (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU): of one event
 // of a rank's record, one or two of the format.
@@ -34,6 +41,8 @@ class EventWriter {
 
   // A rank's events, after what describes them. `label` may be empty.
   void Add(const TraceContent& content, const std::string& label);
+  // An arrow from one move to another one of the same bucket.
+  void AddArrow(const RankMove& from, const RankMove& to);
 
   // The whole file.
   std::string Finish() &&;
@@ -50,6 +59,8 @@ class EventWriter {
   void DescribeThread(int thread, absl::string_view quoted_name);
   void AddEvent(const TraceEvent& event);
   void AddStage(const TraceEvent& event);
+  std::string NameOf(const TraceEvent& event, const TraceStage& stage) const;
+  void AddArrowEnd(const char* phase, const RankMove& move, int64_t at_ns);
   void AddStreamSpan(const TraceEvent& event);
   void AddItem(const TraceEvent& event);
   void AddStreamArgs(const TraceEvent& event);
@@ -57,7 +68,8 @@ class EventWriter {
                   int64_t at_ns);
 
   int64_t origin_ns_;
-  uint64_t items_ = 0;  // written so far; numbers their ids
+  uint64_t items_ = 0;   // written so far; numbers their ids
+  uint64_t arrows_ = 0;  // the same
   std::string text_;
   // State of the rank whose events are being written:
   const TraceContent* content_ = nullptr;
@@ -163,15 +175,49 @@ void EventWriter::AddEvent(const TraceEvent& event) {
   AddCounter(JsonString(stream + ": bytes in flight"), "bytes", event.bytes, event.begin_ns);
 }
 
+// "move layers.0.weight", "move layers.0.weight + 3"
+std::string EventWriter::NameOf(const TraceEvent& event, const TraceStage& stage) const {
+  const auto tensor = static_cast<size_t>(stage.tensor);
+  std::string name = TraceKindName(event.kind);
+  if (stage.tensor < 0 || tensor >= content_->tensors.size()) return name;
+  absl::StrAppend(&name, " ", content_->tensors[tensor]);
+  if (stage.tensors > 1) absl::StrAppend(&name, " + ", stage.tensors - 1);
+  return name;
+}
+
 void EventWriter::AddStage(const TraceEvent& event) {
   const BucketIdFields id = event.id.fields();
-  Begin("X", TraceKindName(event.kind));
+  const TraceStage stage = event.stage();
+  const auto tensor = static_cast<size_t>(stage.tensor);
+  BeginQuoted("X", JsonString(NameOf(event, stage)));
   absl::StrAppend(&text_, ",\"cat\":\"bucket\",\"tid\":", ThreadOf(event),
                   ",\"ts\":", JsonMicroseconds(event.begin_ns - origin_ns_),
                   ",\"dur\":", JsonMicroseconds(event.end_ns - event.begin_ns));
   absl::StrAppend(&text_, ",\"args\":{\"bucket\":\"", event.id.ToString(),
                   "\",\"bytes\":", event.bytes, ",\"run\":", id.run, ",\"window\":", id.window,
-                  "}}");
+                  ",\"stage\":\"", TraceKindName(event.kind), "\"");
+  if (stage.tensor >= 0 && tensor < content_->tensors.size()) {
+    absl::StrAppend(&text_, ",\"tensor\":", JsonString(content_->tensors[tensor]),
+                    ",\"tensors\":", stage.tensors);
+  }
+  if (stage.from >= 0) absl::StrAppend(&text_, ",\"from\":", stage.from);
+  if (stage.to >= 0) absl::StrAppend(&text_, ",\"to\":", stage.to);
+  text_ += "}}";
+}
+
+// Viewers bind each end to the span that its time lies in: both ends of a span do, or almost.
+void EventWriter::AddArrow(const RankMove& from, const RankMove& to) {
+  ++arrows_;
+  AddArrowEnd("s", from, from.event->begin_ns);
+  AddArrowEnd("f", to, std::max(to.event->begin_ns, to.event->end_ns - 1));
+}
+
+void EventWriter::AddArrowEnd(const char* phase, const RankMove& move, int64_t at_ns) {
+  process_ = ProcessOf(move.rank);
+  Begin(phase, "bytes");
+  absl::StrAppend(&text_, ",\"cat\":\"bucket\",\"id\":", arrows_,
+                  ",\"tid\":", ThreadOfSlot(move.event->count),
+                  ",\"ts\":", JsonMicroseconds(at_ns - origin_ns_), ",\"bp\":\"e\"}");
 }
 
 void EventWriter::AddStreamSpan(const TraceEvent& event) {
@@ -216,6 +262,39 @@ struct RankTrace {
   std::string label;
 };
 
+// The moves of all ranks, by bucket and rank.
+std::vector<RankMove> MovesOf(absl::Span<const RankTrace> traces) {
+  std::vector<RankMove> moves;
+  for (const RankTrace& trace : traces) {
+    for (const TraceEvent& event : trace.content.events) {
+      if (event.kind == TraceKind::kMove) moves.push_back({trace.content.rank, &event});
+    }
+  }
+  std::sort(moves.begin(), moves.end(), [](const RankMove& a, const RankMove& b) {
+    return std::tie(a.event->id, a.rank) < std::tie(b.event->id, b.rank);
+  });
+  return moves;
+}
+
+// Arrows from the ranks that sent a bucket to those that got it, as far as both are in the file.
+void AddArrows(absl::Span<const RankTrace> traces, EventWriter* writer) {
+  const std::vector<RankMove> moves = MovesOf(traces);
+  for (auto begin = moves.begin(); begin != moves.end();) {
+    const auto end = std::find_if(begin, moves.end(), [begin](const RankMove& move) {
+      return move.event->id != begin->event->id;
+    });
+    const auto of_rank = [begin, end](int rank) {
+      return std::find_if(begin, end, [rank](const RankMove& move) { return move.rank == rank; });
+    };
+    for (auto move = begin; move != end; ++move) {
+      const TraceStage stage = move->event->stage();
+      if (const auto sender = of_rank(stage.from); sender != end) writer->AddArrow(*sender, *move);
+      if (const auto adder = of_rank(stage.to); adder != end) writer->AddArrow(*move, *adder);
+    }
+    begin = end;
+  }
+}
+
 std::string Write(absl::Span<const RankTrace> traces) {
   int64_t origin_ns = std::numeric_limits<int64_t>::max();
   for (const RankTrace& trace : traces) {
@@ -225,6 +304,7 @@ std::string Write(absl::Span<const RankTrace> traces) {
   }
   EventWriter writer(origin_ns);
   for (const RankTrace& trace : traces) writer.Add(trace.content, trace.label);
+  AddArrows(traces, &writer);
   return std::move(writer).Finish();
 }
 

@@ -36,6 +36,13 @@ int JoinedTraceLog::AddTrack(absl::string_view name) {
   return static_cast<int>(tracks_.size()) - 1;
 }
 
+int32_t JoinedTraceLog::NumberOf(absl::string_view tensor) {
+  const auto [found, is_new] =
+      tensor_numbers_.try_emplace(tensor, static_cast<int32_t>(tensors_.size()));
+  if (is_new) tensors_.emplace_back(tensor);
+  return found->second;
+}
+
 int64_t JoinedTraceLog::capacity() const {
   int64_t sum = 0;
   for (const auto& one : recorders_) sum += one->recorder.capacity();
@@ -61,6 +68,7 @@ std::string JoinedTraceLog::Serialize() const {
   TraceContent content;
   content.rank = rank_;
   content.tracks = tracks_;
+  content.tensors = tensors_;
   for (const auto& one : recorders_) {
     const absl::Span<const TraceEvent> events = one->recorder.events();
     content.events.insert(content.events.end(), events.begin(), events.end());

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "base/fair_lock.h"
 #include "sluice/trace.h"
@@ -40,12 +41,15 @@ class JoinedTraceLog final : public TraceLog {
   // not overlap.
   int AddTrack(absl::string_view name);
 
+  // The number of a tensor's name, for TraceStage; the same for the same name.
+  int32_t NumberOf(absl::string_view tensor);
+
   int rank() const override { return rank_; }
   int64_t capacity() const override;
   int64_t size() const override;
   int64_t dropped() const override;
   std::string Serialize() const override;
-  void Clear() override;  // keeps recorders and tracks
+  void Clear() override;  // keeps recorders, tracks and names
 
  private:
   struct Recorder {
@@ -58,6 +62,8 @@ class JoinedTraceLog final : public TraceLog {
   FairLock* const lock_;
   std::vector<std::unique_ptr<Recorder>> recorders_;
   std::vector<std::string> tracks_;
+  std::vector<std::string> tensors_;
+  absl::flat_hash_map<std::string, int32_t> tensor_numbers_;
 };
 
 }  // namespace sluice

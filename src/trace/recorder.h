@@ -32,15 +32,17 @@ class TraceRecorder {
 
   // A stage of a transfer's bucket in a slot, from begin_ns to end_ns (not before begin_ns).
   void Span(TraceKind kind, const BucketId& id, int slot, int64_t bytes, int64_t begin_ns,
-            int64_t end_ns) {
+            int64_t end_ns, const TraceStage& stage = {}) {
     SLUICE_CHECK(begin_ns <= end_ns, "a span ends before it begins");
     SLUICE_CHECK(slot >= 0 && IsStage(kind), "a span has a slot");
-    Add({.id = id,
-         .begin_ns = begin_ns,
-         .end_ns = end_ns,
-         .bytes = bytes,
-         .count = slot,
-         .kind = kind});
+    TraceEvent event = {.id = id,
+                        .begin_ns = begin_ns,
+                        .end_ns = end_ns,
+                        .bytes = bytes,
+                        .count = slot,
+                        .kind = kind};
+    event.set_stage(stage);
+    Add(event);
   }
 
   // Records a stream's span on a track that the log has given a number. Spans of one track must not

@@ -12,9 +12,9 @@
 namespace sluice {
 namespace {
 
-constexpr absl::string_view kMagic = "sluice trace 2\n";
-// Then the rank, what was dropped, how many tracks and events follow.
-constexpr size_t kHeaderBytes = kMagic.size() + 4 + 8 + 4 + 8;
+constexpr absl::string_view kMagic = "sluice trace 3\n";
+// Then the rank, what was dropped, how many tracks, tensors and events follow.
+constexpr size_t kHeaderBytes = kMagic.size() + 4 + 8 + 4 + 4 + 8;
 // The seven fields of an id; times, bytes and item; count, track and epoch; has_id; the kind.
 constexpr size_t kEventBytes = 7 * 4 + 4 * 8 + 3 * 4 + 1 + 1;
 
@@ -100,10 +100,13 @@ std::string EncodeTrace(const TraceContent& content) {
   Put<4>(&out, static_cast<uint64_t>(content.rank));
   Put<8>(&out, static_cast<uint64_t>(content.dropped));
   Put<4>(&out, content.tracks.size());
+  Put<4>(&out, content.tensors.size());
   Put<8>(&out, content.events.size());
-  for (const std::string& name : content.tracks) {
-    Put<4>(&out, name.size());
-    out += name;
+  for (const auto* const names : {&content.tracks, &content.tensors}) {
+    for (const std::string& name : *names) {
+      Put<4>(&out, name.size());
+      out += name;
+    }
   }
   for (const TraceEvent& event : content.events) PutEvent(&out, event);
   return out;
@@ -118,11 +121,17 @@ absl::StatusOr<TraceContent> DecodeTrace(absl::string_view bytes) {
   content.rank = static_cast<int32_t>(Take<4>(&bytes));
   content.dropped = static_cast<int64_t>(Take<8>(&bytes));
   const uint64_t tracks = Take<4>(&bytes);
+  const uint64_t tensors = Take<4>(&bytes);
   const uint64_t count = Take<8>(&bytes);
   if (content.rank < 0) return absl::InvalidArgumentError("a trace of a negative rank");
   for (uint64_t i = 0; i < tracks; ++i) {
     if (!TakeName(&bytes, &content.tracks.emplace_back())) {
       return absl::InvalidArgumentError(absl::StrCat("track ", i, " of a trace has no name"));
+    }
+  }
+  for (uint64_t i = 0; i < tensors; ++i) {
+    if (!TakeName(&bytes, &content.tensors.emplace_back())) {
+      return absl::InvalidArgumentError(absl::StrCat("tensor ", i, " of a trace has no name"));
     }
   }
   if (bytes.size() % kEventBytes != 0 || bytes.size() / kEventBytes != count) {

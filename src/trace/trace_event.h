@@ -45,17 +45,40 @@ const char* TraceKindName(TraceKind kind);
 // subtracted.
 inline constexpr int64_t kTraceTimeEndNs = int64_t{1} << 61;
 
+// The tensors of a stage's bucket, and whom the bytes of its move come from and go to.
+struct TraceStage {
+  int32_t tensor = -1;  // the number of its first tensor's name in the log; below 0: not known
+  int32_t tensors = 0;  // how many it has
+  int32_t from = -1;    // the rank that this rank receives from; below 0: none
+  int32_t to = -1;      // the rank that gets this rank's contribution to a sum; below 0: none
+
+  friend bool operator==(const TraceStage&, const TraceStage&) = default;
+};
+
 struct TraceEvent {
   BucketId id = {};  // of a stage, and of a stream's span if has_id
   int64_t begin_ns = 0;
   int64_t end_ns = 0;  // not before begin_ns
   int64_t bytes = 0;   // of the bucket or item; of a sample: staging bytes in flight
-  int64_t item = -1;   // of a stream's span; below 0: none
+  int64_t item = -1;   // of a stream's span; below 0: none. See stage()
   int32_t count = 0;   // of a stage: the slot; of a sample: buckets in flight
   int32_t track = 0;   // of what a stream records
   int32_t epoch = -1;  // of a stream's span; below 0: none
   bool has_id = false;
   TraceKind kind = TraceKind::kSample;
+
+  // Of a stage: kept in fields that streams' spans use otherwise, so that events stay small.
+  void set_stage(const TraceStage& stage) {
+    item = stage.tensor < 0 ? -1 : int64_t{stage.tensors} << 32 | stage.tensor;
+    track = stage.from + 1;
+    epoch = stage.to;
+  }
+  TraceStage stage() const {
+    return {.tensor = item < 0 ? -1 : static_cast<int32_t>(item & INT32_MAX),
+            .tensors = item < 0 ? 0 : static_cast<int32_t>(item >> 32),
+            .from = track - 1,
+            .to = epoch};
+  }
 
   friend bool operator==(const TraceEvent&, const TraceEvent&) = default;
 };
@@ -64,7 +87,8 @@ struct TraceEvent {
 struct TraceContent {
   int rank = 0;
   int64_t dropped = 0;
-  std::vector<std::string> tracks;  // their names, by number
+  std::vector<std::string> tracks;   // their names, by number
+  std::vector<std::string> tensors;  // their names, by number
   std::vector<TraceEvent> events;
 };
 

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <string>
 
 #include "gtest/gtest.h"
 #include "session/job.h"
@@ -44,6 +45,22 @@ void ExpectInOrder(const Stages& stages) {
   }
 }
 
+// A move is the receipt of a destination, or the gift of a contributor, or neither: then others
+// come to this rank.
+void ExpectNeighbours(const Stages& stages, int rank) {
+  for (const auto& [kind, event] : stages) {
+    const TraceStage stage = event.stage();
+    EXPECT_NE(stage.from, rank);
+    EXPECT_NE(stage.to, rank);
+    if (kind != TraceKind::kMove) {
+      EXPECT_LT(stage.from, 0);
+      EXPECT_LT(stage.to, 0);
+    } else if (static_cast<int>(event.id.fields().src) != rank) {
+      EXPECT_TRUE(stage.from >= 0 || stage.to >= 0) << event.id.ToString();
+    }
+  }
+}
+
 // Samples end with nothing in flight and have never more than the budget.
 void ExpectSamples(const TraceContent& content) {
   const TraceEvent* last = nullptr;
@@ -60,7 +77,9 @@ void ExpectSamples(const TraceContent& content) {
 
 TransferSpec Mixed(int size) {
   TransferSpec spec = AllToAll(size, 4096);
+  spec.tensors[0].name = "moved";
   spec.tensors.push_back(spec.tensors[0]);
+  spec.tensors[1].name = "added";
   spec.tensors[1].src = MakeLayout({size}, Ranks(0, size), "P(sum)");
   spec.tensors[1].dst = MakeLayout({size}, Ranks(0, size), "R");
   return spec;
@@ -80,13 +99,20 @@ TEST(StageTraceTest, EveryStageOfEveryBucketIsThereOnce) {
     EXPECT_EQ(static_cast<int64_t>(stages.size()), 3 * bound.transfer->stats().buckets);
     std::set<uint64_t> runs;
     std::set<TraceKind> kinds;
+    std::set<std::string> names;
     for (const auto& [id, of_bucket] : stages) {
       ExpectInOrder(of_bucket);
+      ExpectNeighbours(of_bucket, self.rank);
+      for (const auto& [kind, event] : of_bucket) {
+        EXPECT_EQ(event.stage().tensors, 1) << "chunks of 1024 bytes fill a bucket";
+        names.insert(content.tensors.at(static_cast<size_t>(event.stage().tensor)));
+      }
       runs.insert(id.fields().run);
       for (const auto& [kind, event] : of_bucket) kinds.insert(kind);
     }
     EXPECT_EQ(runs, (std::set<uint64_t>{1, 2, 3}));
     EXPECT_EQ(kinds.size(), 3u);
+    EXPECT_EQ(names, (std::set<std::string>{"added", "moved"}));
     ExpectSamples(content);
   });
 }

@@ -69,8 +69,65 @@ TEST(ChromeTrace, ASpanIsACompleteEventOnItsSlotsTrack) {
                           {{"bucket", "run 4 window 2 round 0 phase 0, rank 3 -> 7, n 0"},
                            {"bytes", 1 << 20},
                            {"run", 4},
-                           {"window", 2}}}};
+                           {"window", 2},
+                           {"stage", "move"}}}};
   EXPECT_EQ(spans[0], expected);
+}
+
+TEST(ChromeTrace, AStageIsCalledAfterItsTensors) {
+  Log log(0);
+  const int32_t name = log.log.NumberOf("layers.\"0\"");
+  EXPECT_EQ(log.log.NumberOf("b"), name + 1);
+  EXPECT_EQ(log.log.NumberOf("layers.\"0\""), name);
+  log.recorder.Span(TraceKind::kFill, BucketId(), 0, 1, 10, 20, {.tensor = name, .tensors = 1});
+  log.recorder.Span(TraceKind::kMove, BucketId(), 0, 1, 20, 30,
+                    {.tensor = name + 1, .tensors = 3, .from = 6, .to = 2});
+  log.recorder.Span(TraceKind::kDrain, BucketId(), 0, 1, 30, 40, {.tensor = 2, .tensors = 1});
+  const std::vector<json> spans = Where(EventsOf(ChromeTrace(log.log)), "ph", "X");
+  ASSERT_EQ(spans.size(), 3u);
+  EXPECT_EQ(spans[0].at("name"), "fill layers.\"0\"");
+  EXPECT_EQ(spans[0].at("args").at("tensor"), "layers.\"0\"");
+  EXPECT_EQ(spans[0].at("args").at("tensors"), 1);
+  EXPECT_FALSE(spans[0].at("args").contains("from"));
+  EXPECT_EQ(spans[1].at("name"), "move b + 2");
+  EXPECT_EQ(spans[1].at("args").at("from"), 6);
+  EXPECT_EQ(spans[1].at("args").at("to"), 2);
+  EXPECT_EQ(spans[2].at("name"), "drain") << "of a name that the log lacks";
+}
+
+// Rank 0 sends to rank 1, which hands on to rank 2; rank 3 gives rank 0 its contribution.
+TEST(ChromeTrace, ArrowsLeadFromSendersToReceivers) {
+  const BucketId id({.run = 1, .src = 0, .dst = 1});
+  Log logs[] = {Log(0), Log(1), Log(2), Log(3)};
+  logs[0].recorder.Span(TraceKind::kMove, id, 4, 1, 1000, 9000);
+  logs[1].recorder.Span(TraceKind::kMove, id, 5, 1, 3000, 5000, {.from = 0});
+  logs[2].recorder.Span(TraceKind::kMove, id, 6, 1, 4000, 4000, {.from = 1});
+  logs[3].recorder.Span(TraceKind::kMove, id, 7, 1, 2000, 2500, {.to = 0});
+  // Its sender is in no file.
+  logs[3].recorder.Span(TraceKind::kMove, BucketId({.run = 2}), 7, 1, 6000, 6500, {.from = 9});
+  std::vector<TracePart> parts;
+  parts.reserve(4);
+  for (const Log& log : logs) {
+    parts.push_back({.content = log.log.Serialize(), .clock_offset_ns = 0, .label = ""});
+  }
+  const json events = EventsOf(ChromeTrace(parts));
+  const std::vector<json> starts = Where(events, "ph", "s");
+  const std::vector<json> ends = Where(events, "ph", "f");
+  ASSERT_EQ(starts.size(), 3u);
+  ASSERT_EQ(ends.size(), 3u);
+  std::set<json> arrows;
+  std::set<json> ids;
+  for (size_t i = 0; i < 3; ++i) {
+    for (const char* key : {"id", "name", "cat"}) EXPECT_EQ(starts[i].at(key), ends[i].at(key));
+    EXPECT_EQ(ends[i].at("bp"), "e");
+    ids.insert(starts[i].at("id"));
+    arrows.insert(json::array({starts[i].at("pid"), starts[i].at("tid"), starts[i].at("ts"),
+                               ends[i].at("pid"), ends[i].at("tid"), ends[i].at("ts")}));
+  }
+  EXPECT_EQ(ids.size(), 3u);
+  EXPECT_EQ(
+      arrows,
+      (std::set<json>{{1, 5, 0.0, 2, 6, 3.999}, {2, 6, 2.0, 3, 7, 3.0}, {4, 8, 1.0, 1, 5, 7.999}}));
 }
 
 TEST(ChromeTrace, ProcessesAndThreadsHaveNames) {

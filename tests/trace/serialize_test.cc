@@ -50,6 +50,7 @@ TraceContent Content() {
   content.rank = 70000;
   content.dropped = 12;
   content.tracks = {"consumer", "", "a \"name\" with \xff"};
+  content.tensors = {"layers.0.weight", "b"};
   content.events = Events();
   return content;
 }
@@ -60,6 +61,7 @@ TEST(TraceBytes, ThereAndBack) {
   EXPECT_EQ(content.rank, 70000);
   EXPECT_EQ(content.dropped, 12);
   EXPECT_EQ(content.tracks, written.tracks);
+  EXPECT_EQ(content.tensors, written.tensors);
   EXPECT_EQ(content.events, written.events);
 }
 
@@ -82,6 +84,17 @@ TEST(TraceBytes, SaysWhatIsWrong) {
   std::string bytes = EncodeTrace(Content());
   bytes.back() = 100;
   EXPECT_THAT(DecodeTrace(bytes).status().message(), HasSubstr("event 2"));
+}
+
+TEST(TraceBytes, AStageKeepsItsTensorsAndNeighbours) {
+  TraceEvent event;
+  EXPECT_EQ(event.stage(), TraceStage());
+  for (const TraceStage& stage :
+       {TraceStage{.tensor = 0, .tensors = 1}, TraceStage{.from = 0, .to = 70000},
+        TraceStage{.tensor = 1 << 30, .tensors = 1 << 30, .from = 70000, .to = 0}}) {
+    event.set_stage(stage);
+    EXPECT_EQ(event.stage(), stage);
+  }
 }
 
 // The values are part of what travels.

@@ -2,6 +2,7 @@
 #ifndef SLUICE_SRC_SESSION_TRANSFER_COMPILED_TRANSFER_H_
 #define SLUICE_SRC_SESSION_TRANSFER_COMPILED_TRANSFER_H_
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -67,6 +68,7 @@ class CompiledTransfer : public Transfer {
   bool agreed = false;               // all ranks have found their views good once
   int number = 0;                    // of the session's transfers
   std::vector<int> engine_channels;  // by the plan's channels
+  std::vector<int32_t> trace_names;  // of the tensors, in the session's trace; empty: there is none
   int lane = 0;                      // of the engine
   MemoryRules memory;
   GroupCut cut;  // where the transport starts operations in groups

@@ -34,13 +34,12 @@ BatchStage BatchStageOf(Stage stage) {
 }  // namespace
 
 Runner::Runner(std::unique_ptr<Device> device, std::unique_ptr<Transport> transport, int64_t slots,
-               int max_in_flight, TraceRecorder* trace, int device_track)
+               int max_in_flight, const Trace& trace)
     : slots_(slots),
       max_in_flight_(max_in_flight),
       device_(std::move(device)),
       carrier_(device_.get(), std::move(transport)),
       trace_(trace),
-      device_track_(device_track),
       in_groups_(carrier_.transport()->traits().in_groups),
       lanes_(kMaxLanes) {}
 
@@ -95,7 +94,7 @@ absl::StatusOr<bool> Runner::Poll() {
 }
 
 absl::StatusOr<Carrier::Fed> Runner::Feed() {
-  if (trace_ != nullptr) TraceDevice();
+  if (trace_.recorder != nullptr) TraceDevice();
   for (int lane = 0; lane < lane_count_; ++lane) {
     if (!lanes_[static_cast<size_t>(lane)].empty()) FeedLane(lane);
   }

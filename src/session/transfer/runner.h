@@ -24,17 +24,24 @@
 #include "sluice/session.h"
 #include "sluice/transport.h"
 #include "tensor/error_text.h"
+#include "trace/joined_log.h"
 #include "trace/recorder.h"
 
 namespace sluice {
 
 class Runner {
  public:
-  // `slots`: the budget, 0 for no limit. `trace`: where to record stages, or null; must outlive the
-  // runner. `device_track`: where to record there when the device was busy. The track after it is
-  // for the device's second row.
+  // Where to record stages, and the log that numbers names of tensors; or null. Both must outlive
+  // the runner. `device_track`: where to record there when the device was busy. The track after it
+  // is for the device's second row.
+  struct Trace {
+    TraceRecorder* recorder = nullptr;
+    JoinedTraceLog* log = nullptr;
+    int device_track = -1;
+  };
+  // `slots`: the budget, 0 for no limit.
   Runner(std::unique_ptr<Device> device, std::unique_ptr<Transport> transport, int64_t slots,
-         int max_in_flight, TraceRecorder* trace, int device_track);
+         int max_in_flight, const Trace& trace);
   ~Runner();
 
   // The rules of the transport and the device for tensors' memory; `accelerator` is the device's,
@@ -125,6 +132,7 @@ class Runner {
   void TraceBegin(Held* held, Stage stage);
   void TraceEnd(size_t slot, Stage stage);
   void TraceDevice();
+  void TraceNames(CompiledTransfer* transfer);
 
   // The sizes of tables.
   struct Needs {
@@ -151,8 +159,7 @@ class Runner {
   std::vector<std::unique_ptr<Fence>> caller_marks_;  // where runs that have ended began
   const std::unique_ptr<Device> device_;
   Carrier carrier_;
-  TraceRecorder* const trace_;
-  const int device_track_;
+  const Trace trace_;
   const bool in_groups_;
 
   // The needs of all transfers that are there, together. Channels are known by their content and

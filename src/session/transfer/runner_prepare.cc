@@ -50,6 +50,7 @@ absl::Status Runner::Prepare(CompiledTransfer* transfer) {
   // An error leaves everything as the transfers before need it.
   absl::Status status = MakeRoom(NeedsOfAll());
   if (!status.ok()) CountOut(transfer);
+  if (status.ok() && trace_.log != nullptr) TraceNames(transfer);
   return status;
 }
 

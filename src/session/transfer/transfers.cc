@@ -33,8 +33,7 @@ Transfers::Transfers(Peers* peers, const SessionOptions* options, Parts parts)
       options_(options),
       plan_options_(parts.plan),
       runner_(std::make_unique<Runner>(std::move(parts.device), std::move(parts.transport),
-                                       parts.plan.slots, MaxInFlightIn(parts.plan), parts.recorder,
-                                       parts.device_track)),
+                                       parts.plan.slots, MaxInFlightIn(parts.plan), parts.trace)),
       stall_clock_(options->timeout, options->patience) {
   peers->watch()->set_witness(this);
 }

@@ -40,9 +40,8 @@ class Transfers final : private Witness {
   struct Parts {
     std::unique_ptr<Device> device;
     std::unique_ptr<Transport> transport;
-    PlanOptions plan;                   // equal on all ranks
-    TraceRecorder* recorder = nullptr;  // or null; must outlive the transfers
-    int device_track = -1;              // as Runner has it
+    PlanOptions plan;     // equal on all ranks
+    Runner::Trace trace;  // which must outlive the transfers
   };
   // `peers` and `options` must outlive this object.
   Transfers(Peers* peers, const SessionOptions* options, Parts parts);

@@ -47,7 +47,7 @@ RunRig::RunRig(ScriptWords& words)
   device_ = device.get();
   transport_ = transport.get();
   runner_ = std::make_unique<Runner>(std::move(device), std::move(transport), options_.slots,
-                                     options_.max_in_flight, nullptr, 0);
+                                     options_.max_in_flight, Runner::Trace());
 }
 
 void RunRig::End() { runner_.reset(); }
