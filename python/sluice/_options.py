@@ -17,9 +17,11 @@ class SessionOptions(TypedDict, total=False):
     * `bucket_bytes`: Most bytes of one bucket, 16 to 1 GiB; None: automatic.
     * `max_in_flight`: Most buckets under way from one rank to another, 1 to 65,536; None:
       automatic.
-    * `timeout`: Seconds without progress before everything ends with Timeout (30).
+    * `timeout`: Seconds without a sign of life before everything ends with Timeout (30). A rank
+      that computes gives signs of life by its progress thread, for as long as it computes.
     * `patience`: Seconds that ranks wait for late ones; None: for ever. Ranks may differ.
-    * `progress_thread`: A thread of the session drives runs while the caller computes. Ranks may
+    * `progress_thread`: A thread of the session answers and drives runs while the caller computes
+      (True). False: the caller has to be in a call of the session each `timeout` seconds. Ranks may
       differ.
     * `trace_events`: How many stages of buckets `Session.trace` keeps (0), 64 bytes each. Ranks may
       differ.

@@ -323,9 +323,11 @@ namespace {
 
 // Session options, with names of what is yet to be opened.
 struct GivenOptions {
-  SessionOptions options = {};
-  absl::optional<std::string> accelerator = absl::nullopt;
-  absl::optional<std::string> transport = absl::nullopt;
+  GivenOptions() { options.progress_thread = true; }  // Python computes for long between its calls
+
+  SessionOptions options;
+  absl::optional<std::string> accelerator;
+  absl::optional<std::string> transport;
 };
 
 template <typename Visitor, MaybeConst<GivenOptions> Struct>

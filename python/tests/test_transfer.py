@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import sluice
-from ranks import error_of, hear, is_told, meet, run_ranks, tell
+from ranks import error_of, hear, is_told, meet, ranks_end, run_ranks, tell
 
 ROWS, COLUMNS = 10, 6
 
@@ -367,3 +367,54 @@ def test_versions_and_streams(session: sluice.Session) -> None:
         transfer.start(stream=1)
     with pytest.raises(sluice.InvalidSpec, match="events=True"):
         next(transfer.start().events())
+
+
+STEP_SECONDS = 2.0  # the timeout of sessions whose ranks compute for longer
+
+
+def rank_trains_slowly(session: sluice.Session) -> Any:
+    """Rank 0 computes until rank 1 has waited for longer than the sessions' timeout."""
+    value = np.zeros(4, np.float32)
+    if session.rank == 0:
+        transfer = session.transfer({"w": value}, None)
+        for version in (1, 2):
+            hear(f"version {version} is late")
+            value[:] = version
+            transfer.run(version)
+        return None
+    transfer = session.transfer(None, {"w": value})
+    got = []
+    for version in (1, 2):
+        run = transfer.start(version)
+        error = error_of(run.wait, timeout=2 * STEP_SECONDS)
+        tell(f"version {version} is late")
+        run.wait()
+        got.append([error["text"], float(value[0])])
+    return got
+
+
+def test_steps_may_be_longer_than_the_timeout() -> None:
+    _, got = run_ranks(2, rank_trains_slowly, timeout=STEP_SECONDS)
+    assert [value for _, value in got] == [1.0, 2.0]
+    assert all("it goes on" in text for text, _ in got)
+
+
+def rank_computes_without_answering(session: sluice.Session) -> Any:
+    value = np.zeros(4, np.float32)
+    transfer = session.transfer(*(({"w": value}, None) if session.rank == 0
+                                  else (None, {"w": value})))
+    if session.rank == 0:
+        hear("rank 1 has given up")
+        return None
+    error = error_of(transfer.run)
+    tell("rank 1 has given up")
+    return error
+
+
+def test_silence_names_the_cure() -> None:
+    ends = ranks_end(2, rank_computes_without_answering, timeout=STEP_SECONDS,
+                     progress_thread=False)
+    error = ends[1].result
+    assert error is not None, ends[1].output
+    assert "Timeout" in error["types"] and "rank 0" in error["text"]
+    assert "the option progress_thread, or a longer timeout" in error["text"]

@@ -72,7 +72,8 @@ void Peers::FindLate(BucketQuestion* question, std::vector<int>* ranks) {
 
 void Peers::GiveUpAgreement(absl::Duration after) {
   const std::vector<int> missing = agreement_.FindMissing();
-  agreement_.GiveUp(after, watch_.Describe(MonotonicNs(), &missing));
+  const int64_t now_ns = MonotonicNs();
+  agreement_.GiveUp(after, ErrorText(watch_.Describe(now_ns, &missing), watch_.Advise(now_ns)));
 }
 
 absl::Status Peers::AgreeOn(const absl::Status& own, const char* call) {

@@ -214,6 +214,15 @@ Silence Watch::FindSilence(int64_t now_ns) const {
   return nearest;
 }
 
+std::string Watch::Advise(int64_t now_ns) const {
+  const bool is_any_silent = std::any_of(asked_.begin(), asked_.end(), [&](int rank) {
+    return !HasAnswered(peers_.at(rank)) || IsSilent(rank, now_ns);
+  });
+  if (!is_any_silent) return "";
+  return "; a rank that computes for longer than timeout needs the option progress_thread, or a "
+         "longer timeout";
+}
+
 ErrorText Watch::Describe(int64_t now_ns, const std::vector<int>* only) const {
   ErrorText text;
   for (const int rank : asked_) {

@@ -96,6 +96,8 @@ class Watch {
   // The members' answers, for an error: "rank 3 has it in stage moving; rank 7 has not answered".
   // Empty if nobody was asked. `only`, if not null: of these ranks alone.
   ErrorText Describe(int64_t now_ns, const std::vector<int>* only = nullptr) const;
+  // The words after it that say what helps, where a member has not answered. Else empty.
+  std::string Advise(int64_t now_ns) const;
 
  private:
   // The questions and answers that this rank and another have exchanged.

@@ -145,7 +145,7 @@ absl::Status Transfers::CheckStall() {
     NoteMove();  // they have called just now
     return absl::OkStatus();
   }
-  const ErrorText answers = peers_->watch()->Describe(now_ns);
+  const ErrorText answers(peers_->watch()->Describe(now_ns), peers_->watch()->Advise(now_ns));
   return peers_->Poison(MakeError(absl::StatusCode::kDeadlineExceeded, RankInWords(peers_->rank()),
                                   " saw no progress for ",
                                   absl::FormatDuration(stall_clock_.limit()), "; ", answers,
