@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -69,6 +70,11 @@ struct CheckpointOptions {
   // all ranks.
   int64_t shard_bytes_max = int64_t{5} << 30;
 
+  // SaveCheckpoint: keys and texts that go with the tensors, which ReadCheckpointInfo returns. They
+  // are in the metadata of the index or, without an index, of the file. Equal on all ranks. Other
+  // keys than "format", "total_size" and "sluice_save_id", and each once.
+  std::vector<std::pair<std::string, std::string>> metadata = {};
+
   // The call writes its progress here. Must outlive the call.
   CheckpointProgress* progress = nullptr;
 };
@@ -100,11 +106,25 @@ struct CheckpointStats {
   absl::Duration syncing;     // until files are on the storage and have their names
 };
 
+// The names and texts of a checkpoint.
+struct CheckpointInfo {
+  std::vector<std::string> tensors;  // ascending
+  // Texts of the index or, without an index, of the first file.
+  std::vector<std::pair<std::string, std::string>> metadata;
+};
+
+// Collective; blocks, and drives streams meanwhile. Rank 0 reads the index, or the headers where
+// there is none, and all ranks get the same. Places, options and errors are those of
+// LoadCheckpoint. Thread: the session's.
+absl::StatusOr<CheckpointInfo> ReadCheckpointInfo(Session* session, const std::string& uri,
+                                                  const CheckpointOptions& options = {});
+
 // Collective; blocks, and drives streams meanwhile. No run may be in flight. Fills the views from a
 // checkpoint: "file:DIR" (reads past the page cache), "buffered:DIR" (through it), "mmap:DIR",
 // "http://HOST/BASE/" or "https://HOST/BASE/". The checkpoint is the files that
 // model.safetensors.index.json names. Without an index it is model.safetensors. Without either, in
 // a directory, it is all *.safetensors that are not shards of a save (docs/checkpoints.md).
+// A place that ends in ".safetensors" is one file, which is the checkpoint.
 // Elements are cast to the tensors' dtypes.
 // With "mmap:", bytes that one rank alone wants are copied from the mapping. The process then gets
 // a handler of SIGBUS, as StreamSource::uri says. Without an accelerator, up to 7 threads of the

@@ -325,7 +325,7 @@ StreamOptions StreamOptionsOf(nb::dict options, nb::handle generator) {
   return std::move(given.options);
 }
 
-// What calls have arguments for is no option of theirs.
+// Arguments of calls, which are no options.
 constexpr const char* kStreamArguments[] = {"uri", "cursor", "transform"};
 
 nb::dict CheckStreamOptions(nb::dict options) {

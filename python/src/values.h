@@ -46,7 +46,7 @@ NamedTensor NamedTensorOf(nb::handle entry, int rank);
 TensorView ViewOf(nb::handle view, const std::string& name);
 nb::tuple TupleOf(const TensorView& view);
 
-// Of DeviceKind, from 1 on.
+// Names of DeviceKind, from 1 on.
 inline constexpr const char* kDeviceKinds[] = {"cpu", "cuda", "pinned"};
 
 // Options of one call. As a visitor of Describe it sets the fields that are given. Errors are

@@ -134,6 +134,14 @@ absl::StatusOr<CheckpointStats> LoadCheckpoint(Session* session, const std::stri
   });
 }
 
+absl::StatusOr<CheckpointInfo> ReadCheckpointInfo(Session* session, const std::string& uri,
+                                                  const CheckpointOptions& options) {
+  if (session == nullptr) return NoSession();
+  SessionImpl* const impl = SessionImpl::Of(session);
+  return impl->CallAll("ReadCheckpointInfo",
+                       [&] { return impl->checkpoints()->Info(uri, options); });
+}
+
 absl::StatusOr<CheckpointStats> SaveCheckpoint(Session* session, const std::string& directory,
                                                absl::Span<const CheckpointTensor> tensors,
                                                const CheckpointOptions& options) {

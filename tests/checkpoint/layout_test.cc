@@ -13,6 +13,7 @@ namespace sluice {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::SizeIs;
 
 CheckpointTensor Tensor(const std::string& name, int64_t elements) {
@@ -42,6 +43,42 @@ TEST(CheckpointNamesTest, ShardNamesAreKnownAgain) {
         "other-00001-of-00003.safetensors", "model-00001-of-00003.safetensors.tmp",
         "model-0000100003.safetensors", "model-of-00003.safetensors"}) {
     EXPECT_FALSE(IsShardName(name)) << name;
+  }
+}
+
+TEST(CheckpointNamesTest, APlaceMayBeOneFile) {
+  struct Case {
+    SourceAddress given;
+    const char* place;
+    const char* file;
+  };
+  for (const Case& one : std::vector<Case>{
+           {{"file", "/data/a.safetensors"}, "/data", "a.safetensors"},
+           {{"mmap", "/a.safetensors"}, "/", "a.safetensors"},
+           {{"file", "a.safetensors"}, ".", "a.safetensors"},
+           {{"file", "/data"}, "/data", ""},
+           {{"file", "/data.safetensors/"}, "/data.safetensors/", ""},
+           {{"http", "http://host/x/a.safetensors/"}, "http://host/x/", "a.safetensors"},
+           {{"http", "http://host/x/"}, "http://host/x/", ""}}) {
+    SourceAddress address = one.given;
+    EXPECT_EQ(TakeFileName(&address), one.file) << one.given.place;
+    EXPECT_EQ(address.place, one.place);
+    EXPECT_EQ(address.scheme, one.given.scheme);
+  }
+}
+
+TEST(CheckpointLayoutTest, TextsGoIntoTheIndexOrTheFile) {
+  const SafetensorsMetadata texts = {{"epoch", "3"}, {"a \"b\"", "c"}};
+  const std::vector<CheckpointTensor> tensors = {Tensor("a", 8), Tensor("b", 8)};
+  const auto one = LayOutCheckpoint(tensors, 1 << 20, "0123", texts).value();
+  EXPECT_THAT(one.files[0].header, HasSubstr(R"("epoch":"3")"));
+  const auto two = LayOutCheckpoint(tensors, 32, "0123", texts).value();
+  ASSERT_THAT(two.files, SizeIs(2));
+  EXPECT_THAT(two.files[0].header, Not(HasSubstr("epoch")));
+  EXPECT_EQ(two.index->metadata, texts);
+  for (const char* own : {"format", "total_size", "sluice_save_id", "epoch"}) {
+    const auto wrong = LayOutCheckpoint(tensors, 32, "0123", {{"epoch", "3"}, {own, "4"}});
+    EXPECT_THAT(wrong.status().message(), HasSubstr(own));
   }
 }
 

@@ -25,7 +25,9 @@ using checkpoint_test::RandomTensors;
 using checkpoint_test::RankTensors;
 using checkpoint_test::WithSessions;
 using session_test::Side;
+using testing::Contains;
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 void Save(const std::vector<TensorTransfer>& tensors, int ranks, uint64_t seed,
           const std::string& directory, const CheckpointOptions& options,
@@ -120,6 +122,39 @@ TEST(SaveCheckpointTest, NamesAndWhatTheyReplace) {
   Save(tensors, 3, 1, dir.path(), options);
   EXPECT_THAT(dir.Names(), ElementsAre("config.json", "model.safetensors"));
   EXPECT_EQ(Load(tensors, 3, 1, dir, options), FileBytes(tensors));
+}
+
+TEST(SaveCheckpointTest, TextsAreThereForAllRanks) {
+  const std::vector<TensorTransfer> tensors = PlainTensors(3, "S(1)");
+  for (const int64_t shard_bytes_max : {64 * 32 * 4, 1 << 30}) {
+    const CheckpointDir dir;
+    CheckpointOptions options;
+    options.shard_bytes_max = shard_bytes_max;
+    options.metadata = {{"epoch", "3"}, {"note", "\"\u00e9\""}};
+    Save(tensors, 3, 1, dir.path(), options);
+    WithSessions(3, [&](int, Session* session) {
+      const CheckpointInfo info = ReadCheckpointInfo(session, dir.uri()).value();
+      EXPECT_THAT(info.tensors, ElementsAre("a", "b", "c"));
+      for (const auto& text : options.metadata) EXPECT_THAT(info.metadata, Contains(text));
+      EXPECT_EQ(ReadCheckpointInfo(session, dir.uri() + "/none").status().code(),
+                absl::StatusCode::kNotFound);
+    });
+    EXPECT_EQ(Load(tensors, 3, 1, dir, options), FileBytes(tensors));
+  }
+}
+
+TEST(SaveCheckpointTest, RanksGiveTheSameTexts) {
+  const std::vector<TensorTransfer> tensors = PlainTensors(2, "S(1)");
+  const CheckpointDir dir;
+  WithSessions(2, [&](int rank, Session* session) {
+    RankTensors mine(tensors, Side::kSource, rank, 1);
+    CheckpointOptions options;
+    options.metadata = {{"rank", std::to_string(rank)}};
+    const auto saved = SaveCheckpoint(session, dir.path(), mine.tensors, options);
+    EXPECT_THAT(saved.status().message(), HasSubstr("disagree on"));
+    EXPECT_THAT(saved.status().message(), HasSubstr("metadata"));
+  });
+  EXPECT_THAT(dir.Names(), ElementsAre());
 }
 
 TEST(SaveCheckpointTest, MakesTheDirectoryAndCasts) {

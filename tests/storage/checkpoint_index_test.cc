@@ -86,15 +86,17 @@ TEST(CheckpointIndexTest, WritesWhatItReads) {
   EXPECT_TRUE(ParseCheckpointIndex(*CheckpointIndexText({})).ok());
 }
 
-TEST(CheckpointIndexTest, HasTheIdOfItsSave) {
+TEST(CheckpointIndexTest, HasTheIdAndTheTextsOfItsSave) {
   CheckpointIndex index;
   index.files = {"one.safetensors"};
   index.tensors = {{"a", 0}};
   index.save_id = "0123456789abcdef";
+  index.metadata = {{"epoch", "3"}, {"a \"key\"", "\u00e9"}};
   for (const int64_t total : {-1, 4}) {
     index.total_bytes = total;
     const auto read = ParseCheckpointIndex(*CheckpointIndexText(index)).value();
     EXPECT_EQ(read.save_id, index.save_id);
+    EXPECT_EQ(read.metadata, index.metadata);
     EXPECT_EQ(read.total_bytes, total);
   }
   EXPECT_EQ(ParseCheckpointIndex(R"({"weight_map":{}})")->save_id, "");

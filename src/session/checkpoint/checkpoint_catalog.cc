@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -190,31 +191,111 @@ absl::StatusOr<CheckpointCatalog> FindIn(const CheckpointContents& contents,
   return catalog;
 }
 
-}  // namespace
+// An index has all names and texts; headers are read where there is none.
+absl::StatusOr<CheckpointInfo> InfoIn(const CheckpointContents& contents,
+                                      const SourceAddress& address,
+                                      const CheckpointOptions& options, const WorkStop& stop,
+                                      bool* is_gone) {
+  CheckpointInfo info;
+  if (contents.index_text) {
+    absl::StatusOr<CheckpointIndex> index = ParseCheckpointIndex(*contents.index_text);
+    if (!index.ok()) return InFile(kCheckpointIndexName, index.status());
+    for (CheckpointIndex::Entry& entry : index->tensors) {
+      info.tensors.push_back(std::move(entry.tensor));
+    }
+    info.metadata = std::move(index->metadata);
+    return info;
+  }
+  absl::StatusOr<CheckpointHeaders> read = ReadHeaders(address, contents.files, options, stop);
+  *is_gone = absl::IsNotFound(read.status());
+  if (!read.ok()) return read.status();
+  for (SafetensorsHeader& header : read->headers) {
+    for (SafetensorsTensor& tensor : header.tensors) info.tensors.push_back(std::move(tensor.name));
+  }
+  std::sort(info.tensors.begin(), info.tensors.end());
+  info.metadata = std::move(read->headers.front().metadata);
+  return info;
+}
 
-absl::StatusOr<CheckpointCatalog> FindTensors(const SourceAddress& address,
-                                              absl::Span<const CheckpointTensor> tensors,
-                                              const CheckpointOptions& options,
-                                              const WorkStop& stop) {
-  // Between two looks a save may have ended.
+// Looks at the place, and again where a save has ended meanwhile.
+template <typename Found>
+absl::StatusOr<Found> FindSteadily(
+    SourceAddress address, const CheckpointOptions& options, const WorkStop& stop,
+    absl::FunctionRef<absl::StatusOr<Found>(const SourceAddress&, const CheckpointContents&, bool*)>
+        find) {
+  if (std::string file = TakeFileName(&address); !file.empty()) {
+    CheckpointContents contents;
+    contents.files.push_back(std::move(file));
+    bool is_gone = false;
+    return find(address, contents, &is_gone);
+  }
   constexpr int kLooksMax = 16;
   for (int look = 0; look < kLooksMax; ++look) {
     const absl::StatusOr<CheckpointContents> contents = LookForCheckpoint(address, options, stop);
     if (!contents.ok() && !absl::IsNotFound(contents.status())) return contents.status();
     bool is_gone = false;
-    absl::StatusOr<CheckpointCatalog> catalog =
-        contents.ok() ? FindIn(*contents, address, tensors, options, stop, &is_gone)
-                      : absl::StatusOr<CheckpointCatalog>(contents.status());
+    absl::StatusOr<Found> found = contents.ok() ? find(address, *contents, &is_gone)
+                                                : absl::StatusOr<Found>(contents.status());
     const absl::StatusOr<bool> same =
         HasSameIndex(address, contents.ok() ? *contents : CheckpointContents(), options, stop);
     if (!same.ok()) return same.status();
     // An index has come and gone meanwhile.
     const bool was_replaced =
         contents.ok() && !contents->index_text && !address.is_http() && is_gone;
-    if ((*same && !was_replaced) || stop.load(std::memory_order_relaxed)) return catalog;
+    if ((*same && !was_replaced) || stop.load(std::memory_order_relaxed)) return found;
   }
   return absl::UnavailableError(absl::StrCat(
       address.place, " gets one checkpoint after the other, while a load looks for one"));
+}
+
+absl::Status BadText() {
+  return MakeError(absl::StatusCode::kInternal, "what ", RankInWords(0),
+                   " told of the checkpoint makes no sense");
+}
+
+}  // namespace
+
+absl::StatusOr<CheckpointCatalog> FindTensors(const SourceAddress& address,
+                                              absl::Span<const CheckpointTensor> tensors,
+                                              const CheckpointOptions& options,
+                                              const WorkStop& stop) {
+  return FindSteadily<CheckpointCatalog>(
+      address, options, stop,
+      [&](const SourceAddress& where, const CheckpointContents& contents, bool* is_gone) {
+        return FindIn(contents, where, tensors, options, stop, is_gone);
+      });
+}
+
+absl::StatusOr<CheckpointInfo> FindInfo(const SourceAddress& address,
+                                        const CheckpointOptions& options, const WorkStop& stop) {
+  return FindSteadily<CheckpointInfo>(
+      address, options, stop,
+      [&](const SourceAddress& where, const CheckpointContents& contents, bool* is_gone) {
+        return InfoIn(contents, where, options, stop, is_gone);
+      });
+}
+
+std::string InfoText(const CheckpointInfo& info) {
+  std::vector<std::string> metadata;
+  for (const auto& [key, text] : info.metadata) {
+    metadata.push_back(key);
+    metadata.push_back(text);
+  }
+  return JoinTexts({JoinTexts(info.tensors), JoinTexts(metadata)});
+}
+
+absl::StatusOr<CheckpointInfo> ParseInfoText(absl::string_view text) {
+  const absl::StatusOr<std::vector<std::string>> parts = SplitTexts(text);
+  if (!parts.ok() || parts->size() != 2) return BadText();
+  absl::StatusOr<std::vector<std::string>> tensors = SplitTexts((*parts)[0]);
+  absl::StatusOr<std::vector<std::string>> metadata = SplitTexts((*parts)[1]);
+  if (!tensors.ok() || !metadata.ok() || metadata->size() % 2 != 0) return BadText();
+  CheckpointInfo info;
+  info.tensors = *std::move(tensors);
+  for (size_t i = 0; i < metadata->size(); i += 2) {
+    info.metadata.emplace_back(std::move((*metadata)[i]), std::move((*metadata)[i + 1]));
+  }
+  return info;
 }
 
 std::string CatalogText(const CheckpointCatalog& catalog) {
@@ -237,33 +318,29 @@ std::string CatalogText(const CheckpointCatalog& catalog) {
 }
 
 absl::StatusOr<CheckpointCatalog> ParseCatalogText(absl::string_view text) {
-  const auto bad = [] {
-    return MakeError(absl::StatusCode::kInternal, "what ", RankInWords(0),
-                     " told of the checkpoint makes no sense");
-  };
   const auto three = [](absl::string_view line, int64_t* a, int64_t* b, int64_t* c) {
     const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
     return words.size() == 3 && absl::SimpleAtoi(words[0], a) && absl::SimpleAtoi(words[1], b) &&
            absl::SimpleAtoi(words[2], c);
   };
   const absl::StatusOr<std::vector<std::string>> parts = SplitTexts(text);
-  if (!parts.ok() || parts->size() != 5) return bad();
+  if (!parts.ok() || parts->size() != 5) return BadText();
   CheckpointCatalog catalog;
   int64_t zero = 0;
-  if (!three((*parts)[0], &catalog.ignored, &catalog.header_bytes, &zero)) return bad();
+  if (!three((*parts)[0], &catalog.ignored, &catalog.header_bytes, &zero)) return BadText();
   absl::StatusOr<std::vector<std::string>> files = SplitTexts((*parts)[1]);
   const absl::StatusOr<std::vector<std::string>> identities = SplitTexts((*parts)[2]);
   absl::StatusOr<std::vector<std::string>> versions = SplitTexts((*parts)[3]);
-  if (!files.ok() || !identities.ok() || !versions.ok()) return bad();
+  if (!files.ok() || !identities.ok() || !versions.ok()) return BadText();
   catalog.files = *std::move(files);
   for (const std::string& identity : *identities) {
     const absl::optional<FileIdentity> parsed = ParseIdentityText(identity);
-    if (!parsed) return bad();
+    if (!parsed) return BadText();
     catalog.identities.push_back(*parsed);
   }
   if (!catalog.identities.empty() && catalog.identities.size() != catalog.files.size())
-    return bad();
-  if (!versions->empty() && versions->size() != 2 * catalog.files.size()) return bad();
+    return BadText();
+  if (!versions->empty() && versions->size() != 2 * catalog.files.size()) return BadText();
   for (size_t i = 0; i < versions->size(); i += 2) {
     catalog.versions.push_back({std::move((*versions)[i]), std::move((*versions)[i + 1])});
   }
@@ -272,7 +349,7 @@ absl::StatusOr<CheckpointCatalog> ParseCatalogText(absl::string_view text) {
     int64_t file = 0;
     int64_t dtype = 0;
     int64_t begin = 0;
-    if (!three(line, &file, &dtype, &begin)) return bad();
+    if (!three(line, &file, &dtype, &begin)) return BadText();
     catalog.entries.push_back({static_cast<int>(file), static_cast<DType>(dtype), begin});
   }
   return catalog;

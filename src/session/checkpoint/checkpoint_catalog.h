@@ -38,17 +38,24 @@ struct CheckpointCatalog {
 };
 
 // Reads the index and headers, and checks that the checkpoint has each tensor, in its shape, of a
-// dtype that can be cast. Each file's header is read once, all headers at a time. An index tells
-// which files are needed, and only their headers are read. Waits for the storage; gives up once
-// `stop` is set. Any thread. NotFound: no checkpoint, no such file, or tensors that it lacks;
-// InvalidArgument: what does not fit, or is no header; DataLoss: a file is too short, or of another
-// save than its index; Unavailable: the directory gets one checkpoint after the other.
+// dtype that can be cast. The address may be of one file. Each file's header is read once, all
+// headers at a time. An index tells which files are needed, and only their headers are read. Waits
+// for the storage; gives up once `stop` is set. Any thread. NotFound: no checkpoint, no such file,
+// or tensors that it lacks; InvalidArgument: what does not fit, or is no header; DataLoss: a file
+// is too short, or of another save than its index; Unavailable: the directory gets one checkpoint
+// after the other.
 absl::StatusOr<CheckpointCatalog> FindTensors(const SourceAddress& address,
                                               absl::Span<const CheckpointTensor> tensors,
                                               const CheckpointOptions& options,
                                               const WorkStop& stop);
 
+// Reads the index, or the headers where there is none. Waits, and has errors, as FindTensors.
+absl::StatusOr<CheckpointInfo> FindInfo(const SourceAddress& address,
+                                        const CheckpointOptions& options, const WorkStop& stop);
+
 // As text, for other ranks.
+std::string InfoText(const CheckpointInfo& info);
+absl::StatusOr<CheckpointInfo> ParseInfoText(absl::string_view text);
 std::string CatalogText(const CheckpointCatalog& catalog);
 absl::StatusOr<CheckpointCatalog> ParseCatalogText(absl::string_view text);
 

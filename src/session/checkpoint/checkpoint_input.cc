@@ -145,17 +145,27 @@ uint64_t HashOf(const std::string& place, const CheckpointOptions& options) {
   HashEqual hash;
   hash.Field("place", place, {.equal = true});
   Describe(hash, options);
+  for (const auto& [key, text] : options.metadata) {
+    hash.Field("key", key, {.equal = true});
+    hash.Field("text", text, {.equal = true});
+  }
   return hash.value();
 }
 
 }  // namespace
 
+CheckpointInput LookAtPlace(const std::string& place, const CheckpointOptions& options) {
+  CheckpointInput input;
+  input.status = CheckCheckpointOptions(options);
+  input.call = HashOf(place, options);
+  return input;
+}
+
 CheckpointInput LookAtInput(CheckpointFlow flow, absl::Span<const CheckpointTensor> tensors,
                             const std::string& place, const CheckpointOptions& options,
                             const MemoryRules& rules, int rank, int job_ranks) {
   const TransferSpec spec = SpecOf(tensors);
-  CheckpointInput input;
-  input.status = CheckCheckpointOptions(options);
+  CheckpointInput input = LookAtPlace(place, options);
   input.status.Update(CheckTensors(tensors, flow));
   input.status.Update(ValidateSpec(spec, job_ranks));
   if (input.status.ok()) input.status = CheckBoxes(tensors, flow);
@@ -164,7 +174,6 @@ CheckpointInput LookAtInput(CheckpointFlow flow, absl::Span<const CheckpointTens
   }
   input.tensors = HashPlan(spec, PlanOptions());
   if (flow == CheckpointFlow::kSave) input.tensors.tensors ^= HashOfScalars(tensors);
-  input.call = HashOf(place, options);
   return input;
 }
 

@@ -35,6 +35,8 @@ struct CheckpointInput {
 CheckpointInput LookAtInput(CheckpointFlow flow, absl::Span<const CheckpointTensor> tensors,
                             const std::string& place, const CheckpointOptions& options,
                             const MemoryRules& rules, int rank, int job_ranks);
+// The same of a call without tensors.
+CheckpointInput LookAtPlace(const std::string& place, const CheckpointOptions& options);
 
 }  // namespace sluice
 

@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "sluice/checkpoint.h"
 #include "storage/format/checkpoint_index.h"
+#include "storage/format/safetensors.h"
 
 namespace sluice {
 
@@ -33,10 +34,12 @@ struct CheckpointFileLayout {
 
 // Tensors in their order, as many in one file as shard_bytes_max allows. Pure: all ranks come to
 // the same, but for `save_id`, which headers and index have; those of equal length change no place.
-// InvalidArgument for names and shapes that no reader takes.
+// `metadata`: goes into the index or, without an index, into the file.
+// InvalidArgument for names and shapes that no reader takes, and for wrong keys.
 absl::StatusOr<CheckpointFileLayout> LayOutCheckpoint(absl::Span<const CheckpointTensor> tensors,
                                                       int64_t shard_bytes_max,
-                                                      absl::string_view save_id);
+                                                      absl::string_view save_id,
+                                                      const SafetensorsMetadata& metadata = {});
 
 // A new one, of SaveIdBytes characters.
 absl::StatusOr<std::string> NewSaveId();

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
@@ -29,6 +30,19 @@ bool ConsumeNumber(absl::string_view* text) {
 std::string ShardName(absl::string_view label, int file, int files) {
   return absl::StrFormat("model-%s%s%05d-of-%05d.safetensors", label, label.empty() ? "" : "-",
                          file + 1, files);
+}
+
+std::string TakeFileName(SourceAddress* address) {
+  absl::string_view place = address->place;
+  if (address->is_http()) absl::ConsumeSuffix(&place, "/");
+  if (!absl::EndsWith(place, ".safetensors")) return "";
+  const size_t slash = place.rfind('/');
+  const size_t begin = slash == absl::string_view::npos ? 0 : slash + 1;
+  std::string name(place.substr(begin));
+  // The root keeps its slash, and so do addresses.
+  const size_t end = address->is_http() || slash == 0 ? begin : begin - (begin > 0 ? 1 : 0);
+  address->place = begin == 0 ? "." : std::string(place.substr(0, end));
+  return name;
 }
 
 bool IsShardName(absl::string_view name) {

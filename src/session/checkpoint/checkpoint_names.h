@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "storage/open/source_address.h"
 
 namespace sluice {
 
@@ -16,6 +17,10 @@ inline constexpr absl::string_view kCheckpointLockName = ".sluice-save.lock";
 // "model-00001-of-00003.safetensors" for file 0 of 3, or, with a label,
 // "model-LABEL-00001-of-00003.safetensors".
 std::string ShardName(absl::string_view label, int file, int files);
+
+// Takes the name of the file off a place that ends in ".safetensors": one file is the checkpoint
+// then. Empty: the place is one of several.
+std::string TakeFileName(SourceAddress* address);
 
 // True for any numbers and any label of hexadecimal digits. Such a file counts only if an index
 // names it. Without an index, a save that was killed has left it.

@@ -14,6 +14,7 @@
 #include "session/checkpoint/checkpoint_headers.h"
 #include "session/checkpoint/checkpoint_input.h"
 #include "session/checkpoint/checkpoint_layout.h"
+#include "session/checkpoint/checkpoint_names.h"
 #include "session/checkpoint/checkpoint_run.h"
 #include "session/peers/share_text.h"
 #include "session/peers/together.h"
@@ -23,6 +24,7 @@ namespace sluice {
 namespace {
 
 constexpr char kLoadCall[] = "LoadCheckpoint";
+constexpr char kInfoCall[] = "ReadCheckpointInfo";
 constexpr char kSaveCall[] = "SaveCheckpoint";
 
 // How long a failed call waits for operations under way. Operations that are not over then keep
@@ -55,7 +57,8 @@ absl::Status Checkpoints::AgreeOnInput(const char* call, const CheckpointInput& 
       {"the tensors' shapes or dtypes", static_cast<int64_t>(input.tensors.tensors), false},
       {"the tensors' meshes, ranks or placements", static_cast<int64_t>(input.tensors.layouts),
        false},
-      {"the place, piece_bytes or shard_bytes_max", static_cast<int64_t>(input.call), false}};
+      {"the place, piece_bytes, shard_bytes_max or metadata", static_cast<int64_t>(input.call),
+       false}};
   return peers_->Agree(std::move(proposal));
 }
 
@@ -99,24 +102,49 @@ absl::Status Checkpoints::Carry(const char* call, const CheckpointOptions& optio
 // ---- Loading.
 
 // Rank 0 looks for all, so that nothing is read twice.
+absl::Status Checkpoints::ShareFound(const char* call, const CheckpointOptions& options,
+                                     Transport* transport, OwnWorkFunction find,
+                                     std::string* text) {
+  if (peers_->rank() != 0) find = nullptr;
+  absl::Status status = WorkTogether(peers_, call, options.timeout, std::move(find));
+  if (!status.ok()) return status;
+  return ShareText(peers_, transport, text, call);
+}
+
 absl::StatusOr<CheckpointCatalog> Checkpoints::ShareCatalog(
     const SourceAddress& address, absl::Span<const CheckpointTensor> tensors,
     const CheckpointOptions& options, Transport* transport) {
   std::string text;
   absl::StatusOr<CheckpointCatalog> found = CheckpointCatalog();
-  OwnWorkFunction find;
-  if (peers_->rank() == 0) {
-    find = [&](const WorkStop& stop) {
-      found = FindTensors(address, tensors, options, stop);
-      if (found.ok()) text = CatalogText(*found);
-      return found.status();
-    };
-  }
-  absl::Status status = WorkTogether(peers_, kLoadCall, options.timeout, std::move(find));
-  if (!status.ok()) return status;
-  status = ShareText(peers_, transport, &text, kLoadCall);
+  const auto find = [&](const WorkStop& stop) {
+    found = FindTensors(address, tensors, options, stop);
+    if (found.ok()) text = CatalogText(*found);
+    return found.status();
+  };
+  absl::Status status = ShareFound(kLoadCall, options, transport, find, &text);
   if (!status.ok()) return status;
   return peers_->rank() == 0 ? std::move(found) : ParseCatalogText(text);
+}
+
+absl::StatusOr<CheckpointInfo> Checkpoints::Info(const std::string& uri,
+                                                 const CheckpointOptions& options) {
+  const absl::StatusOr<SourceAddress> address = ParseSourceAddress(uri);
+  CheckpointInput input = LookAtPlace(uri, options);
+  input.status.Update(address.status());
+  if (uri.empty()) input.status.Update(absl::InvalidArgumentError("no address of a checkpoint"));
+  absl::Status status = AgreeOnInput(kInfoCall, input, 0);
+  if (!status.ok()) return status;
+  absl::StatusOr<std::unique_ptr<Transport>> transport = OpenTransport();
+  if (!transport.ok()) return transport.status();
+  std::string text;
+  const auto find = [&](const WorkStop& stop) {
+    const absl::StatusOr<CheckpointInfo> found = FindInfo(*address, options, stop);
+    if (found.ok()) text = InfoText(*found);
+    return found.status();
+  };
+  status = ShareFound(kInfoCall, options, transport->get(), find, &text);
+  if (!status.ok()) return status;
+  return ParseInfoText(text);
 }
 
 absl::StatusOr<CheckpointStats> Checkpoints::Load(const std::string& uri,
@@ -127,7 +155,7 @@ absl::StatusOr<CheckpointStats> Checkpoints::Load(const std::string& uri,
   ShowNothingDone(options.progress);
   CheckpointInput input = LookAtInput(CheckpointFlow::kLoad, tensors, uri, options, rules,
                                       peers_->rank(), peers_->size());
-  const absl::StatusOr<SourceAddress> address = ParseSourceAddress(uri);
+  absl::StatusOr<SourceAddress> address = ParseSourceAddress(uri);
   input.status.Update(address.status());
   if (uri.empty()) input.status.Update(absl::InvalidArgumentError("no address of a checkpoint"));
   absl::Status status = AgreeOnInput(kLoadCall, input, tensors.size());
@@ -137,6 +165,7 @@ absl::StatusOr<CheckpointStats> Checkpoints::Load(const std::string& uri,
   absl::StatusOr<CheckpointCatalog> catalog =
       ShareCatalog(*address, tensors, options, transport->get());
   if (!catalog.ok()) return catalog.status();
+  TakeFileName(&*address);  // the catalog has it
   CheckpointRunParts parts;
   parts.flow = CheckpointFlow::kLoad;
   parts.rank = peers_->rank();
@@ -221,8 +250,8 @@ absl::StatusOr<CheckpointStats> Checkpoints::SaveInto(CheckpointFiles* files,
   absl::StatusOr<std::unique_ptr<Transport>> transport = OpenTransport();
   if (!transport.ok()) return transport.status();
   // Rank 0 alone writes headers; places are the same with any id.
-  const absl::StatusOr<CheckpointFileLayout> layout =
-      LayOutCheckpoint(tensors, options.shard_bytes_max, std::string(kSaveIdBytes, '0'));
+  const absl::StatusOr<CheckpointFileLayout> layout = LayOutCheckpoint(
+      tensors, options.shard_bytes_max, std::string(kSaveIdBytes, '0'), options.metadata);
   if (!layout.ok()) return layout.status();  // on all ranks
   OwnWorkFunction create;
   OwnWorkFunction commit;
@@ -231,7 +260,7 @@ absl::StatusOr<CheckpointStats> Checkpoints::SaveInto(CheckpointFiles* files,
       const absl::StatusOr<std::string> id = NewSaveId();
       if (!id.ok()) return id.status();
       const absl::StatusOr<CheckpointFileLayout> own =
-          LayOutCheckpoint(tensors, options.shard_bytes_max, *id);
+          LayOutCheckpoint(tensors, options.shard_bytes_max, *id, options.metadata);
       return own.ok() ? files->Create(directory, *own) : own.status();
     };
     commit = [&](const WorkStop&) { return files->Commit(); };

@@ -24,7 +24,7 @@ class CheckpointFiles;
 struct CheckpointInput;
 class CheckpointRun;
 
-// Both calls are collective, and wait; no run is in flight. `rules`: what the session's device
+// All calls are collective, and wait; no run is in flight. `rules`: what the session's device
 // takes. Errors are those of Session. Thread: the session's.
 class Checkpoints {
  public:
@@ -34,6 +34,7 @@ class Checkpoints {
   absl::StatusOr<CheckpointStats> Load(const std::string& uri,
                                        absl::Span<const CheckpointTensor> tensors,
                                        const CheckpointOptions& options, const MemoryRules& rules);
+  absl::StatusOr<CheckpointInfo> Info(const std::string& uri, const CheckpointOptions& options);
   absl::StatusOr<CheckpointStats> Save(const std::string& directory,
                                        absl::Span<const CheckpointTensor> tensors,
                                        const CheckpointOptions& options, const MemoryRules& rules);
@@ -46,6 +47,9 @@ class Checkpoints {
                                                  absl::Span<const CheckpointTensor> tensors,
                                                  const CheckpointOptions& options,
                                                  Transport* transport);
+  // Passes what rank 0 finds on to all ranks, as text.
+  absl::Status ShareFound(const char* call, const CheckpointOptions& options, Transport* transport,
+                          OwnWorkFunction find, std::string* text);
   // Carries `run` on until it is done on all ranks.
   absl::Status Carry(const char* call, const CheckpointOptions& options, CheckpointRun* run);
   absl::StatusOr<CheckpointStats> SaveInto(CheckpointFiles* files, const std::string& directory,

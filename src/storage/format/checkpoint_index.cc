@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "storage/format/json_events.h"
 #include "storage/object_name.h"
 #include "tensor/check.h"
@@ -48,6 +49,7 @@ class IndexListener final : public JsonListener {
     if (InMap(path)) return Tensor(path, value);
     if (IsTotal(path)) return Total(path, value);
     if (IsSaveId(path)) return SaveId(path, value);
+    if (InMetadata(path) && value.kind == JsonKind::kString) return Text(path, value);
     const bool is_container = path.depth() == 1 && path.key(0) == "weight_map";
     return is_container ? WrongKind(path, "an object", value.kind) : absl::OkStatus();
   }
@@ -56,12 +58,20 @@ class IndexListener final : public JsonListener {
   static bool InMap(const JsonPath& path) {
     return path.depth() == 2 && path.key(0) == "weight_map";
   }
+  static bool InMetadata(const JsonPath& path) {
+    return path.depth() == 2 && path.key(0) == "metadata";
+  }
   static bool IsTotal(const JsonPath& path) {
-    return path.depth() == 2 && path.key(0) == "metadata" && path.key(1) == "total_size";
+    return InMetadata(path) && path.key(1) == kTotalSizeKey;
+  }
+  static bool IsSaveId(const JsonPath& path) {
+    return InMetadata(path) && path.key(1) == kSaveIdKey;
   }
 
-  static bool IsSaveId(const JsonPath& path) {
-    return path.depth() == 2 && path.key(0) == "metadata" && path.key(1) == kSaveIdKey;
+  absl::Status Text(const JsonPath& path, const JsonScalar& value) {
+    SLUICE_ASSIGN_OR_RETURN(auto text, StringAt(path, value));
+    index_->metadata.emplace_back(path.key(1), std::move(text));
+    return absl::OkStatus();
   }
 
   absl::Status SaveId(const JsonPath& path, const JsonScalar& value) {
@@ -144,16 +154,22 @@ absl::StatusOr<CheckpointIndex> ParseCheckpointIndex(absl::string_view text,
 absl::StatusOr<std::string> CheckpointIndexText(const CheckpointIndex& index) {
   std::vector<CheckpointIndex::Entry> tensors = index.tensors;
   std::sort(tensors.begin(), tensors.end(), TensorLess);
-  std::string text = "{\n  \"metadata\": {";
+  std::vector<std::string> metadata;
   if (index.total_bytes >= 0) {
-    absl::StrAppend(&text, "\n    \"total_size\": ", index.total_bytes);
+    metadata.push_back(absl::StrCat("\"", kTotalSizeKey, "\": ", index.total_bytes));
   }
-  if (!index.save_id.empty()) {
-    SLUICE_ASSIGN_OR_RETURN(const auto id, JsonQuoted(index.save_id));
-    absl::StrAppend(&text, index.total_bytes >= 0 ? "," : "", "\n    \"", kSaveIdKey, "\": ", id);
+  auto texts = index.metadata;
+  if (!index.save_id.empty()) texts.emplace(texts.begin(), kSaveIdKey, index.save_id);
+  for (const auto& [key, value] : texts) {
+    SLUICE_ASSIGN_OR_RETURN(const auto name, JsonQuoted(key));
+    SLUICE_ASSIGN_OR_RETURN(const auto quoted, JsonQuoted(value));
+    metadata.push_back(absl::StrCat(name, ": ", quoted));
   }
-  const bool has_metadata = index.total_bytes >= 0 || !index.save_id.empty();
-  absl::StrAppend(&text, has_metadata ? "\n  " : "", "},\n  \"weight_map\": {");
+  std::string text = "{\n  \"metadata\": {";
+  if (!metadata.empty()) {
+    absl::StrAppend(&text, "\n    ", absl::StrJoin(metadata, ",\n    "), "\n  ");
+  }
+  absl::StrAppend(&text, "},\n  \"weight_map\": {");
   for (size_t i = 0; i < tensors.size(); ++i) {
     const CheckpointIndex::Entry& entry = tensors[i];
     if (entry.tensor.empty()) return absl::InvalidArgumentError("a tensor has an empty name");

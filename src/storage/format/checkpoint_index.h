@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -18,6 +19,7 @@ struct CheckpointIndexLimits {
 
 // In the metadata of an index, and of the files that it names.
 inline constexpr absl::string_view kSaveIdKey = "sluice_save_id";
+inline constexpr absl::string_view kTotalSizeKey = "total_size";  // of an index alone
 
 struct CheckpointIndex {
   struct Entry {
@@ -30,6 +32,8 @@ struct CheckpointIndex {
   // kSaveIdKey of the metadata, which the files' own metadata has as well: so that files of one
   // save are known from those of another one. Empty if not given.
   std::string save_id = {};
+  // The other texts of the metadata, in the order of the index.
+  std::vector<std::pair<std::string, std::string>> metadata = {};
 };
 
 // Reads an index; keys that it does not know are passed over. InvalidArgument says what is wrong.
