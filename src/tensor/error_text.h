@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -14,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "sluice/error.h"
+#include "sluice/status.h"  // for those who hand errors on
 
 namespace sluice {
 
@@ -72,27 +72,6 @@ template <typename... Parts>
   text.fields()->is_disagreement = true;
   return text.ToStatus(absl::StatusCode::kFailedPrecondition);
 }
-
-// ---- Errors of a call, handed on.
-
-// Returns the status from the function unless the status is OK.
-#define SLUICE_RETURN_IF_ERROR(...)                                      \
-  do {                                                                   \
-    if (absl::Status sluice_error = (__VA_ARGS__); !sluice_error.ok()) { \
-      return sluice_error;                                               \
-    }                                                                    \
-  } while (false)
-
-// Assigns the value of a StatusOr to `target`, which may be a declaration, or returns the error:
-// SLUICE_ASSIGN_OR_RETURN(const int count, Count()).
-#define SLUICE_ASSIGN_OR_RETURN(target, ...) SLUICE_ASSIGN_AT_LINE(__LINE__, target, __VA_ARGS__)
-#define SLUICE_ASSIGN_AT_LINE(line, target, ...) SLUICE_ASSIGN_BY_WAY_OF(line, target, __VA_ARGS__)
-#define SLUICE_ASSIGN_BY_WAY_OF(line, target, ...)   \
-  auto sluice_result_##line = (__VA_ARGS__);         \
-  if (!sluice_result_##line.ok()) {                  \
-    return std::move(sluice_result_##line).status(); \
-  }                                                  \
-  target = *std::move(sluice_result_##line)  // NOLINT(bugprone-macro-parentheses)
 
 // ---- Tensors.
 
