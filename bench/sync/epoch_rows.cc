@@ -143,10 +143,10 @@ absl::StatusOr<std::vector<SyncRow>> Exchange::Swap(const SyncRow& own, Await aw
   const TensorView own_row = RowsView(&own_);
   const TensorView gathered = RowsView(&gathered_);
   const TensorView all = RowsView(&all_);
-  const auto gather = session_->Start(gather_, {&own_row, 1}, {&gathered, 1});
+  const auto gather = session_->Start(gather_, {own_row}, {&gathered, 1});
   if (!gather.ok()) return gather.status();
   if (absl::Status status = await(*gather); !status.ok()) return status;
-  const auto spread = session_->Start(spread_, {&gathered, 1}, {&all, 1});
+  const auto spread = session_->Start(spread_, {gathered}, {&all, 1});
   if (!spread.ok()) return spread.status();
   if (absl::Status status = await(*spread); !status.ok()) return status;
   return all_;

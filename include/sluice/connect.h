@@ -57,6 +57,12 @@ struct ConnectTensor : TensorPart {
 // The tensors that one rank has. Both lists may be empty. A rank may give a name as source and as
 // target.
 struct ConnectSpec {
+  // Adds a source whose memory is const: `tensor` with `view` in the place of its own.
+  void AddSource(ConnectTensor tensor, const SourceView& view) {
+    tensor.view = view.view();
+    sources.push_back(std::move(tensor));
+  }
+
   std::vector<ConnectTensor> sources = {};
   std::vector<ConnectTensor> targets = {};
   // Names of targets, and of their sources, where these differ. Renames of all ranks count

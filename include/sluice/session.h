@@ -206,7 +206,7 @@ class Session {
   // destination memory. FailedPrecondition: too many runs are in flight; other ranks have started
   // another transfer as this run (poisons the session, names ranks and runs). With a stream:
   // FailedPrecondition without accelerator or while captured, else InvalidArgument.
-  absl::StatusOr<Run> Start(Transfer* transfer, absl::Span<const TensorView> src,
+  absl::StatusOr<Run> Start(Transfer* transfer, const SourceViews& src,
                             absl::Span<const TensorView> dst, const StartOptions& options = {});
 
   // The oldest event not yet taken; false if there is none. Events of a run are kept until 64 later

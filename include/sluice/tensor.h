@@ -4,7 +4,12 @@
 #ifndef SLUICE_TENSOR_H_
 #define SLUICE_TENSOR_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -79,6 +84,87 @@ struct TensorView {
 
 // A dense row-major view of host memory at `data`.
 TensorView DenseView(void* data, absl::Span<const int64_t> shape, DType dtype);
+
+// A view of memory that is only read, for sources. Any TensorView is one. It is no TensorView
+// itself, so that a destination of const memory does not compile.
+class SourceView {
+ public:
+  SourceView() = default;
+  SourceView(TensorView view) : view_(std::move(view)) {}  // NOLINT(google-explicit-constructor)
+
+  // For code that reads, and only reads, at its address.
+  const TensorView& view() const { return view_; }
+
+ private:
+  template <typename Elements>
+  friend auto DenseView(Elements&& elements, absl::Span<const int64_t> shape);
+  // DenseView of `count` elements. A shape of another number of elements becomes {count}.
+  static TensorView Of(const void* data, size_t count, absl::Span<const int64_t> shape,
+                       DType dtype);
+
+  TensorView view_;
+};
+
+// The dtype of a C++ number: float, double, bool, or an integer.
+template <typename T>
+constexpr DType DTypeOfNumber() {
+  if constexpr (std::is_same_v<T, float>) return DType::kF32;
+  if constexpr (std::is_same_v<T, double>) return DType::kF64;
+  if constexpr (std::is_same_v<T, bool>) return DType::kBool;
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    constexpr bool kSigned = std::is_signed_v<T>;
+    if constexpr (sizeof(T) == 1) return kSigned ? DType::kI8 : DType::kU8;
+    if constexpr (sizeof(T) == 2) return kSigned ? DType::kI16 : DType::kU16;
+    if constexpr (sizeof(T) == 4) return kSigned ? DType::kI32 : DType::kU32;
+    if constexpr (sizeof(T) == 8) return kSigned ? DType::kI64 : DType::kU64;
+  }
+  static_assert(std::is_arithmetic_v<T> && sizeof(T) <= 8, "no dtype of this type is known");
+}
+
+// The same of a std::vector, an array or a std::span of numbers: a TensorView, or a SourceView if
+// the numbers are const. A shape of another number of elements becomes that of one dimension with
+// all of them, which Session::Start and others refuse.
+template <typename Elements>
+auto DenseView(Elements&& elements, absl::Span<const int64_t> shape) {
+  static_assert(std::is_lvalue_reference_v<Elements> ||
+                    std::ranges::enable_borrowed_range<std::remove_cvref_t<Elements>>,
+                "the view would outlive its memory");
+  const std::span all(elements);
+  using Number = typename decltype(all)::element_type;
+  TensorView view =
+      SourceView::Of(all.data(), all.size(), shape, DTypeOfNumber<std::remove_cv_t<Number>>());
+  if constexpr (std::is_const_v<Number>) {
+    return SourceView(std::move(view));
+  } else {
+    return view;
+  }
+}
+
+// The sources of a call: a list, a vector, an array or a span of TensorView or of SourceView.
+// Valid as long as these.
+class SourceViews {
+ public:
+  SourceViews() = default;
+  // NOLINTBEGIN(google-explicit-constructor)
+  SourceViews(std::initializer_list<TensorView> views) : views_(views) {}
+  SourceViews(std::initializer_list<SourceView> sources) : sources_(sources) {}
+  template <typename Views>
+  requires std::is_convertible_v<const Views&, absl::Span<const TensorView>> SourceViews(
+      const Views& views)
+      : views_(views) {}
+  template <typename Views>
+  requires std::is_convertible_v<const Views&, absl::Span<const SourceView>> SourceViews(
+      const Views& sources)
+      : sources_(sources) {}
+  // NOLINTEND(google-explicit-constructor)
+
+  // `memory` is for views that have to be copied.
+  absl::Span<const TensorView> views(std::vector<TensorView>* memory) const;
+
+ private:
+  absl::Span<const TensorView> views_;
+  absl::Span<const SourceView> sources_;
+};
 
 // Strides in elements of a dense row-major tensor of `shape`.
 std::vector<int64_t> DenseStrides(absl::Span<const int64_t> shape);

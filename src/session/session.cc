@@ -3,6 +3,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "session/run_transport.h"
 #include "session/session_impl.h"
@@ -62,10 +63,11 @@ absl::Status Session::Drop(Transfer* transfer) {
   });
 }
 
-absl::StatusOr<Run> Session::Start(Transfer* transfer, absl::Span<const TensorView> src,
+absl::StatusOr<Run> Session::Start(Transfer* transfer, const SourceViews& src,
                                    absl::Span<const TensorView> dst, const StartOptions& options) {
   if (options.version) return absl::InvalidArgumentError("a version is for Connection::Start");
-  return SessionImpl::Start(this, transfer, src, dst, /*binding=*/0, options);
+  std::vector<TensorView> memory;
+  return SessionImpl::Start(this, transfer, src.views(&memory), dst, /*binding=*/0, options);
 }
 
 bool Session::PollEvent(Event* event) {
