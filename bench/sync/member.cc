@@ -21,6 +21,7 @@
 #include "sluice/world.h"
 #include "sync/epoch.h"
 #include "transport/deadline.h"
+#include "transport/say_once.h"
 #include "workload/json_input.h"
 
 namespace sluice::bench {
@@ -130,10 +131,15 @@ class SyncMember {
   absl::Status WaitForServers() {
     constexpr absl::Duration kLook = absl::Milliseconds(50);
     const Deadline end(options_.wait());
+    LongWait long_wait;
     while (true) {
       const auto has_enough = HasEnough();
       if (!has_enough.ok()) return has_enough.status();
       if (*has_enough) return absl::OkStatus();
+      long_wait.Look([this] {
+        const auto missing = world_->missing();
+        return missing.ok() ? absl::StrJoin(*missing, ", ") : "";
+      });
       if (end.Passed()) {
         const auto missing = world_->missing();
         return absl::DeadlineExceededError(

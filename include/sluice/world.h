@@ -65,7 +65,8 @@ struct WorldOptions {
   // All roles that take part, in one order on all members. Empty: `role` alone.
   std::vector<RoleSize> roles;
 
-  // How long a call waits for members that have not come, and for those that have not called.
+  // How long a call waits for members that have not come, and for those that have not called. After
+  // 5 seconds one member of each role says on stderr for whom it waits, and then every 10 seconds.
   absl::Duration timeout = absl::InfiniteDuration();
   // How long Join waits for the store itself.
   absl::Duration store_timeout = absl::Minutes(5);
@@ -181,6 +182,9 @@ class World {
   // joins while others make an epoch waits here for the one after it. An epoch is made again
   // without members that are lost meanwhile. A member that the others have taken for lost, and that
   // comes back, takes part in the next one. Ranks are as in MakeFabric, without gaps.
+  // A store of Sluice's that is gone is waited for as a member is. At one that was started anew,
+  // this member registers again, and numbers go on from those of all members. Other calls return
+  // Unavailable until then.
   // Errors are those of MakeFabric. InvalidArgument: `at_least` is not of the declared roles.
   virtual absl::StatusOr<std::unique_ptr<Fabric>> NextEpoch(const EpochOptions& options = {}) = 0;
   // The number of this member's last epoch, equal on all its members, and growing; 0: none yet. Its

@@ -1,14 +1,39 @@
-// Lines for whoever runs the job, about what this system lacks.
+// Lines for whoever runs the job: about what this system lacks, and for what a call waits.
 #ifndef SLUICE_SRC_TRANSPORT_SAY_ONCE_H_
 #define SLUICE_SRC_TRANSPORT_SAY_ONCE_H_
 
+#include <chrono>
+#include <string>
+
+#include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 
 namespace sluice {
 
-// Writes "sluice: `text`" to stderr, as a line, unless this process has written it before.
-// Thread: any.
+// Writes "sluice: `text`" to stderr, as a line. Thread: any.
+void Say(absl::string_view text);
+
+// The same, unless this process has written it before.
 void SayOnce(absl::string_view text);
+
+// Takes the texts from now on, in place of stderr; null: stderr. The sink must not wait for
+// anybody, as callers may hold locks. Thread: any.
+using LineSink = void (*)(absl::string_view text);
+void SetLineSink(LineSink sink);
+
+// Says for what one call waits: after 5 seconds, and every 10 seconds from then on. Thread: one.
+class LongWait {
+ public:
+  // To be called whenever the call looks again. Where a line is due, `for_what` says "server 1 to
+  // join"; an empty text is not said.
+  void Look(absl::FunctionRef<std::string()> for_what);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  const Clock::time_point start_ = Clock::now();
+  Clock::time_point due_ = start_ + std::chrono::seconds(5);
+};
 
 }  // namespace sluice
 

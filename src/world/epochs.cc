@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "tensor/error_text.h"
+#include "transport/say_once.h"
 #include "world/meeting.h"
 #include "world/store/store_check.h"
 
@@ -18,6 +19,8 @@ namespace {
 // So many older epochs keep their lists and words, for members that are about to look at one.
 constexpr int64_t kEpochsKept = 16;
 constexpr absl::string_view kEpochName = "epoch-";
+
+std::string BegunKey(absl::string_view world) { return absl::StrCat(world, "/epoch/begun"); }
 
 std::string IdsText(absl::Span<const StoredMember> members) {
   std::string text;
@@ -71,6 +74,18 @@ absl::StatusOr<std::vector<std::string>> Lacks(const Attendance& attendance,
 
 }  // namespace
 
+void RaiseBegun(Store& store, absl::string_view world, int64_t number) {
+  const std::string own = absl::StrCat(number);
+  std::string before;
+  while (true) {
+    absl::StatusOr<std::string> now = store.CompareSet(BegunKey(world), before, own);
+    if (!now.ok() || *now == own) return;
+    int64_t known = 0;
+    if (absl::SimpleAtoi(*now, &known) && known >= number) return;
+    before = *std::move(now);
+  }
+}
+
 std::string EpochName(int64_t number) { return absl::StrCat(kEpochName, number); }
 
 int64_t EpochNumber(absl::string_view name) {
@@ -85,10 +100,10 @@ std::string Epochs::ListKey(int64_t number) const {
 std::string Epochs::EndKey(int64_t number) const {
   return absl::StrCat(world_, "/epoch/", number, "/end");
 }
-std::string Epochs::BegunKey() const { return absl::StrCat(world_, "/epoch/begun"); }
 
 absl::Status Epochs::WaitForEnough(absl::Span<const RoleSize> at_least, const Deadline& limit) {
   absl::Duration wait = absl::ZeroDuration();
+  LongWait long_wait;
   while (true) {
     SLUICE_RETURN_IF_ERROR(roster_->Look(wait));
     SLUICE_ASSIGN_OR_RETURN(const std::vector<std::string> lacks,
@@ -100,13 +115,14 @@ absl::Status Epochs::WaitForEnough(absl::Span<const RoleSize> at_least, const De
           "the next epoch lacks ", NamesText(lacks), " after ", DurationText(limit.timeout()),
           missing.empty() ? "" : "; not there: ", NamesText(missing)));
     }
+    long_wait.Look([this] { return roster_->WaitedFor(); });
     roster_->Pause(limit);
     wait = std::clamp(limit.Left(), absl::Milliseconds(1), Roster::kLook);
   }
 }
 
 absl::StatusOr<int64_t> Epochs::Begun() {
-  const absl::StatusOr<std::string> begun = store_->Get(BegunKey(), absl::ZeroDuration());
+  const absl::StatusOr<std::string> begun = store_->Get(BegunKey(world_), absl::ZeroDuration());
   if (absl::IsDeadlineExceeded(begun.status())) return 0;
   if (!begun.ok()) return begun.status();
   int64_t number = 0;
@@ -154,21 +170,9 @@ absl::StatusOr<Epoch> Epochs::Agree(absl::Span<const RoleSize> at_least, const D
 
 void Epochs::Begin(const Epoch& epoch) {
   Pass(epoch);
-  RaiseBegun(epoch.number);
+  // Each member says it: one that says it alone may be lost before it does.
+  RaiseBegun(*store_, world_, epoch.number);
   if (epoch.rank == 0) RemoveUpTo(epoch.number - kEpochsKept);
-}
-
-// Each member says it: one that says it alone may be lost before it does.
-void Epochs::RaiseBegun(int64_t number) {
-  const std::string own = absl::StrCat(number);
-  std::string before;
-  while (true) {
-    absl::StatusOr<std::string> now = store_->CompareSet(BegunKey(), before, own);
-    if (!now.ok() || *now == own) return;
-    int64_t known = 0;
-    if (absl::SimpleAtoi(*now, &known) && known >= number) return;
-    before = *std::move(now);
-  }
 }
 
 // Numbers may have gaps, and members that were lost have left what they had said.

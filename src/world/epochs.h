@@ -29,6 +29,9 @@ namespace sluice {
 std::string EpochName(int64_t number);
 int64_t EpochNumber(absl::string_view name);
 
+// Says at the store that the epoch has begun, unless it knows of a later one. Best effort.
+void RaiseBegun(Store& store, absl::string_view world, int64_t number);
+
 struct Epoch {
   int64_t number = 0;
   std::vector<StoredMember> members;  // in the order of fabric ranks
@@ -39,9 +42,9 @@ struct Epoch {
 // Thread: one at a time.
 class Epochs {
  public:
-  // `roster` must outlive this object.
-  Epochs(std::shared_ptr<Store> store, std::string world, Roster* roster)
-      : store_(std::move(store)), world_(std::move(world)), roster_(roster) {}
+  // `roster` must outlive this object. `passed`: epochs up to this number are over for this member.
+  Epochs(std::shared_ptr<Store> store, std::string world, Roster* roster, int64_t passed)
+      : store_(std::move(store)), world_(std::move(world)), roster_(roster), passed_(passed) {}
 
   // The first epoch after those that this member has passed in which it is. Waits until each role
   // has as many members as `at_least` says, or all, if it does not say.
@@ -49,6 +52,7 @@ class Epochs {
 
   // The epoch has failed, or is over: the next one counts.
   void Pass(const Epoch& epoch) { passed_ = epoch.number; }
+  int64_t passed() const { return passed_; }
 
   // The epoch has begun on all members. New members find the next one. Removes old epochs' keys
   // from the store.
@@ -69,16 +73,14 @@ class Epochs {
   absl::Status WaitForEnough(absl::Span<const RoleSize> at_least, const Deadline& limit);
   // The newest epoch that has begun; 0: none.
   absl::StatusOr<int64_t> Begun();
-  void RaiseBegun(int64_t number);
   void RemoveUpTo(int64_t number);
   std::string ListKey(int64_t number) const;
   std::string EndKey(int64_t number) const;
-  std::string BegunKey() const;
 
   const std::shared_ptr<Store> store_;
   const std::string world_;
   Roster* const roster_;
-  int64_t passed_ = 0;
+  int64_t passed_;
 };
 
 }  // namespace sluice

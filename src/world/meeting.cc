@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "tensor/error_text.h"
+#include "transport/say_once.h"
 #include "world/attendance.h"
 #include "world/store/store_check.h"
 
@@ -119,6 +120,7 @@ absl::StatusOr<std::vector<Card>> Meeting::Meet(const Card& own, const Deadline&
 
 absl::Status Meeting::WaitForWord(const Deadline& limit, absl::FunctionRef<absl::Status()> check) {
   const auto members = static_cast<int64_t>(members_.size());
+  LongWait long_wait;
   absl::Duration look = std::clamp(kFirstWordLookPerMember * members, kFirstWordLook, kWordLook);
   while (true) {
     const absl::StatusOr<std::string> word =
@@ -129,18 +131,35 @@ absl::Status Meeting::WaitForWord(const Deadline& limit, absl::FunctionRef<absl:
     if (!absl::IsDeadlineExceeded(word.status())) return word.status();
     SLUICE_RETURN_IF_ERROR(check());
     if (limit.Passed()) return NameThoseLate(limit);
+    long_wait.Look([this] { return WaitedFor(); });
   }
 }
 
-absl::Status Meeting::NameThoseLate(const Deadline& limit) {
+absl::StatusOr<std::vector<std::string>> Meeting::ThoseLate(int* first_here) {
   SLUICE_ASSIGN_OR_RETURN(const StoreEntries entries, ListCards());
   std::vector<std::string> late;
-  for (size_t rank = 0; rank < members_.size(); ++rank) {
-    const std::string key = CardKey(static_cast<int>(rank));
+  for (int rank = static_cast<int>(members_.size()) - 1; rank >= 0; --rank) {
+    const std::string key = CardKey(rank);
     const bool has_come = std::any_of(entries.begin(), entries.end(),
                                       [&](const auto& entry) { return entry.first == key; });
-    if (!has_come) late.push_back(members_[rank].Describe());
+    if (has_come) *first_here = rank;
+    if (!has_come) late.push_back(members_[static_cast<size_t>(rank)].Describe());
   }
+  std::reverse(late.begin(), late.end());
+  return late;
+}
+
+// One of those that wait says it for all.
+std::string Meeting::WaitedFor() {
+  int first_here = rank_;
+  const absl::StatusOr<std::vector<std::string>> late = ThoseLate(&first_here);
+  if (!late.ok() || late->empty() || first_here != rank_) return "";
+  return absl::StrCat(NamesText(*late), " to call for a session or fabric");
+}
+
+absl::Status Meeting::NameThoseLate(const Deadline& limit) {
+  int first_here = rank_;
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<std::string> late, ThoseLate(&first_here));
   if (late.empty()) return absl::DeadlineExceededError("the last members have come too late");
   return absl::DeadlineExceededError(
       absl::StrCat(NamesText(late), late.size() == 1 ? " has" : " have",

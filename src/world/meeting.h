@@ -70,6 +70,10 @@ class Meeting {
   absl::StatusOr<StoreEntries> ListCards();
   absl::StatusOr<std::vector<Card>> Cards();
   absl::Status NameThoseLate(const Deadline& limit);
+  // Members that have not come, and the lowest rank that has.
+  absl::StatusOr<std::vector<std::string>> ThoseLate(int* first_here);
+  // For whom the members wait, as a line of LongWait.
+  std::string WaitedFor();
   std::string CardKey(int rank) const;
 
   const std::shared_ptr<Store> store_;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "tensor/error_text.h"
+#include "transport/say_once.h"
 #include "world/store/store_check.h"
 
 namespace sluice {
@@ -33,8 +34,11 @@ absl::Status LostError(absl::Span<const StoredMember> lost) {
 }  // namespace
 
 Roster::Roster(std::shared_ptr<Store> store, std::string world,
-               std::unique_ptr<Registration> registration)
-    : store_(std::move(store)), world_(std::move(world)), registration_(std::move(registration)) {}
+               std::unique_ptr<Registration> registration, std::string address)
+    : store_(std::move(store)),
+      world_(std::move(world)),
+      address_(std::move(address)),
+      registration_(std::move(registration)) {}
 
 absl::Status Roster::Look(absl::Duration wait) {
   SLUICE_RETURN_IF_ERROR(registration_->Keep());
@@ -66,6 +70,16 @@ absl::Status Roster::TellLosses() {
   return lost.empty() ? absl::OkStatus() : LostError(lost);
 }
 
+std::string Roster::WaitedFor() const {
+  const auto first =
+      std::find_if(attendance_.present.begin(), attendance_.present.end(),
+                   [this](const StoredMember& member) { return member.role == own().role; });
+  if (first != attendance_.present.end() && first->id != own().id) return "";
+  if (attendance_.missing.empty()) return "";
+  return absl::StrCat(NamesText(attendance_.missing), " to join the world \"", world_, "\"",
+                      address_.empty() ? "" : " at ", address_);
+}
+
 void Roster::Pause(const Deadline& limit) const {
   const auto members = static_cast<int64_t>(attendance_.present.size());
   const absl::Duration pause = std::min(absl::Microseconds(500) * members, absl::Seconds(1));
@@ -74,10 +88,12 @@ void Roster::Pause(const Deadline& limit) const {
 
 absl::Status Roster::WaitForAll(const Deadline& limit) {
   absl::Duration wait = absl::ZeroDuration();
+  LongWait long_wait;
   while (true) {
     SLUICE_RETURN_IF_ERROR(Look(wait));
     SLUICE_RETURN_IF_ERROR(TellLosses());
     if (attendance_.complete()) return absl::OkStatus();
+    long_wait.Look([this] { return WaitedFor(); });
     if (limit.Passed()) {
       return absl::DeadlineExceededError(
           absl::StrCat("after ", DurationText(limit.timeout()), " ", NamesText(attendance_.missing),

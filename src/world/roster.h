@@ -27,8 +27,9 @@ using MembersCheck = absl::FunctionRef<absl::Status(NeedsStore needs_store)>;
 // Thread: one at a time.
 class Roster {
  public:
+  // `address`: the store's, for messages; "": not known.
   Roster(std::shared_ptr<Store> store, std::string world,
-         std::unique_ptr<Registration> registration);
+         std::unique_ptr<Registration> registration, std::string address = "");
 
   const StoredMember& own() const { return registration_->member(); }
   bool is_held() const { return registration_->is_held(); }
@@ -51,6 +52,10 @@ class Roster {
   // error, and is not asked again.
   absl::Status Check(absl::Span<const StoredMember> members, NeedsStore needs_store);
 
+  // As of the last look, for whom a call waits, as a line of LongWait. Empty on members other than
+  // the first one of its role: one of them is enough.
+  std::string WaitedFor() const;
+
   // Sleeps before another look for somebody's arrival: the longer, the more members there are,
   // because all of them look.
   void Pause(const Deadline& limit) const;
@@ -66,6 +71,7 @@ class Roster {
 
   const std::shared_ptr<Store> store_;
   const std::string world_;
+  const std::string address_;
   const std::unique_ptr<Registration> registration_;
   Attendance attendance_;
   uint64_t version_ = 0;

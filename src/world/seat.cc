@@ -13,6 +13,7 @@
 #include "net/socket.h"
 #include "tensor/error_text.h"
 #include "transport/deadline.h"
+#include "transport/say_once.h"
 #include "world/member.h"
 #include "world/store/store_address.h"
 #include "world/store/store_check.h"
@@ -38,8 +39,10 @@ bool IsOwnHost(const std::string& host) {
   return addresses.ok() && std::any_of(addresses->begin(), addresses->end(), CanBind);
 }
 
-// How long one attempt may take, and later each call, whatever is left of the time for joining.
+// How long one attempt may take, and later each call, whatever is left of the time for joining. The
+// first attempts are shorter, because lines for whoever waits come between them.
 constexpr absl::Duration kAttempt = absl::Seconds(30);
+constexpr absl::Duration kFirstAttempt = absl::Milliseconds(5500);
 constexpr absl::Duration kTryAgain = absl::Milliseconds(50);
 
 bool IsFirstMember(const WorldOptions& options) {
@@ -81,6 +84,7 @@ absl::StatusOr<std::unique_ptr<StoreServer>> ServeInTime(const StoreAddress& at,
                                                          const std::string& token,
                                                          const WorldOptions& options,
                                                          const Deadline& limit) {
+  LongWait long_wait;
   while (true) {
     absl::StatusOr<std::unique_ptr<StoreServer>> server = Serve(at, token, options);
     if (!absl::IsAlreadyExists(server.status())) return server;
@@ -89,6 +93,8 @@ absl::StatusOr<std::unique_ptr<StoreServer>> ServeInTime(const StoreAddress& at,
           server.status().message(), ", for ", DurationText(limit.timeout()),
           ": end the process that listens there, or let this member not serve the store"));
     }
+    long_wait.Look(
+        [&] { return absl::StrCat("the port of the store: ", server.status().message()); });
     absl::SleepFor(std::min(limit.Left(), kTryAgain));
   }
 }
@@ -98,9 +104,10 @@ absl::StatusOr<std::shared_ptr<Store>> Connect(const std::string& address, const
   StoreOptions options;
   options.token = token;
   options.timeout = kAttempt;
-  while (true) {
-    options.connect_timeout = std::clamp(limit.Left(), absl::Milliseconds(10), kAttempt);
-    const bool is_last = limit.Left() <= kAttempt;
+  LongWait long_wait;
+  for (absl::Duration attempt = kFirstAttempt;; attempt = std::min(2 * attempt, kAttempt)) {
+    options.connect_timeout = std::clamp(limit.Left(), absl::Milliseconds(10), attempt);
+    const bool is_last = limit.Left() <= attempt;
     absl::StatusOr<std::unique_ptr<Store>> store = ConnectStore(address, options);
     if (store.ok()) return std::shared_ptr<Store>(*std::move(store));
     const bool may_come =
@@ -110,6 +117,7 @@ absl::StatusOr<std::shared_ptr<Store>> Connect(const std::string& address, const
       return MakeError(absl::StatusCode::kUnavailable, "there is no store at ", address, " within ",
                        DurationText(limit.timeout()), ": ", store.status());
     }
+    long_wait.Look([&] { return absl::StrCat("the store: ", store.status().message()); });
     absl::SleepFor(kTryAgain);
   }
 }
@@ -171,30 +179,33 @@ bool IsStoreGone(Store& store) {
 }
 
 Seat::Seat(const std::string& name, StoreDoor opened, std::string key,
-           std::unique_ptr<Registration> registration, bool is_later)
+           std::unique_ptr<Registration> registration, bool is_later, int64_t passed)
     : door(std::move(opened)),
       secret(std::move(key)),
-      roster(door.store, name, std::move(registration)),
-      epochs(door.store, name, &roster),
+      roster(door.store, name, std::move(registration), door.address),
+      epochs(door.store, name, &roster, passed),
       follows(is_later),
       name_(name) {}
 
-absl::StatusOr<std::unique_ptr<Seat>> Seat::Take(WorldOptions options) {
+absl::StatusOr<std::unique_ptr<Seat>> Seat::Take(WorldOptions options, int64_t passed) {
   const Deadline limit(options.store_timeout);
   while (true) {
     SLUICE_ASSIGN_OR_RETURN(StoreDoor door, OpenStoreDoor(options));
     const std::shared_ptr<Store> store = door.store;
-    absl::StatusOr<std::unique_ptr<Seat>> seat = TakeAt(options, std::move(door));
+    absl::StatusOr<std::unique_ptr<Seat>> seat = TakeAt(options, std::move(door), passed);
     const bool may_try = options.own_store == nullptr && !limit.Passed();
     if (seat.ok() || !may_try || !IsStoreGone(*store)) return seat;
     options.store_timeout = std::max(limit.Left(), absl::Milliseconds(1));
   }
 }
 
-absl::StatusOr<std::unique_ptr<Seat>> Seat::TakeAt(const WorldOptions& options, StoreDoor door) {
+absl::StatusOr<std::unique_ptr<Seat>> Seat::TakeAt(const WorldOptions& options, StoreDoor door,
+                                                   int64_t passed) {
   // Before the others can see this member: they may all have come then.
   const absl::Status met = door.store->Get(MetKey(options.name), absl::ZeroDuration()).status();
   if (!met.ok() && !absl::IsDeadlineExceeded(met)) return met;
+  // Likewise: an epoch that has this member in its list has a number that this one has not passed.
+  if (passed > 0) RaiseBegun(*door.store, options.name, passed + 1);
   SLUICE_ASSIGN_OR_RETURN(StoredMember own, OwnMember(options));
   SLUICE_ASSIGN_OR_RETURN(
       std::unique_ptr<Registration> registration,
@@ -205,8 +216,8 @@ absl::StatusOr<std::unique_ptr<Seat>> Seat::TakeAt(const WorldOptions& options, 
       door.store->CompareSet(absl::StrCat(options.name, "/secret"), "", random));
   // The store tells the secret in the clear: alone it is not enough to be a rank.
   SLUICE_ASSIGN_OR_RETURN(const std::string key, MakeStoreProof(door.token, "links", secret));
-  auto seat =
-      std::make_unique<Seat>(options.name, std::move(door), key, std::move(registration), met.ok());
+  auto seat = std::make_unique<Seat>(options.name, std::move(door), key, std::move(registration),
+                                     met.ok(), passed);
   // Roles or sizes in conflict: an error, which gives the place back.
   SLUICE_RETURN_IF_ERROR(seat->roster.Look(absl::ZeroDuration()));
   return seat;

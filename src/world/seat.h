@@ -2,6 +2,7 @@
 #ifndef SLUICE_SRC_WORLD_SEAT_H_
 #define SLUICE_SRC_WORLD_SEAT_H_
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -50,10 +51,12 @@ class Seat {
   // store. Takes the next store where the first one ends meanwhile, as that of an earlier world.
   // AlreadyExists: another process is this member. FailedPrecondition: others declare other roles
   // or sizes. Unavailable: no store in time.
-  static absl::StatusOr<std::unique_ptr<Seat>> Take(WorldOptions options);
+  // `passed`: the number of the last epoch that this member has passed, at a store before this one.
+  // Numbers go on from there on all members.
+  static absl::StatusOr<std::unique_ptr<Seat>> Take(WorldOptions options, int64_t passed);
 
   Seat(const std::string& name, StoreDoor opened, std::string key,
-       std::unique_ptr<Registration> registration, bool is_later);
+       std::unique_ptr<Registration> registration, bool is_later, int64_t passed);
 
   // Says to whoever joins from now on that all members of this world have come once.
   absl::Status NoteMet();
@@ -71,7 +74,8 @@ class Seat {
   std::map<std::string, Tries> tries;  // by the name of the list of members
 
  private:
-  static absl::StatusOr<std::unique_ptr<Seat>> TakeAt(const WorldOptions& options, StoreDoor door);
+  static absl::StatusOr<std::unique_ptr<Seat>> TakeAt(const WorldOptions& options, StoreDoor door,
+                                                      int64_t passed);
 
   const std::string name_;
 };

@@ -8,10 +8,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "sluice/error.h"
 #include "tensor/error_text.h"
 #include "tensor/stable_hash.h"
 #include "transport/deadline.h"
+#include "transport/say_once.h"
 #include "world/epochs.h"
 #include "world/fabric_maker.h"
 #include "world/meeting.h"
@@ -25,6 +27,9 @@ namespace {
 
 // So often one call of NextEpoch sees a member unreachable that the store has not lost.
 constexpr int kUnexplainedMax = 3;
+
+// Between two looks whether a store that is gone is there again.
+constexpr absl::Duration kStorePause = absl::Milliseconds(100);
 
 uint64_t Hash(absl::string_view text) {
   StableHash hash;
@@ -45,12 +50,12 @@ class JoinedWorld final : public World {
   }
 
   absl::StatusOr<std::vector<WorldMember>> members() override {
-    SLUICE_RETURN_IF_ERROR(roster().Look(absl::ZeroDuration()));
+    SLUICE_RETURN_IF_ERROR(LookNow());
     return WhoHasCome(roster().attendance());
   }
 
   absl::StatusOr<std::vector<std::string>> missing() override {
-    SLUICE_RETURN_IF_ERROR(roster().Look(absl::ZeroDuration()));
+    SLUICE_RETURN_IF_ERROR(LookNow());
     return roster().attendance().missing;
   }
 
@@ -81,7 +86,7 @@ class JoinedWorld final : public World {
       absl::StatusOr<std::unique_ptr<Fabric>> fabric = TryEpoch(options, limit);
       if (fabric.ok()) return fabric;
       absl::Status status = fabric.status();
-      if (!IsToGoOn(&status, limit)) return status;
+      if (!IsToGoOn(&status, limit) && !HasStoreAgain(&status, limit)) return status;
     }
   }
 
@@ -95,16 +100,18 @@ class JoinedWorld final : public World {
 
   absl::Status EndEpoch(int64_t after_version) override {
     if (epoch_.number == 0) return NoEpoch();
-    return epochs().End(epoch_.number, after_version);
+    return Lost(epochs().End(epoch_.number, after_version));
   }
 
   absl::StatusOr<absl::optional<int64_t>> EpochEndsAfter() override {
     if (epoch_.number == 0) return NoEpoch();
-    return epochs().EndsAfter(epoch_.number);
+    auto version = epochs().EndsAfter(epoch_.number);
+    if (!version.ok()) return Lost(version.status());
+    return version;
   }
 
   absl::StatusOr<std::vector<WorldMember>> Joiners() override {
-    SLUICE_RETURN_IF_ERROR(roster().Look(absl::ZeroDuration()));
+    SLUICE_RETURN_IF_ERROR(LookNow());
     std::set<std::string> known = {roster().own().id};
     for (const StoredMember& member : epoch_.members) known.insert(member.id);
     std::vector<WorldMember> joiners;
@@ -135,10 +142,47 @@ class JoinedWorld final : public World {
     if (limit.Passed() || !IsStoreGone(store())) return false;
     WorldOptions options = options_;
     options.store_timeout = std::min(options.store_timeout, limit.Left());
-    absl::StatusOr<std::unique_ptr<Seat>> seat = Seat::Take(std::move(options));
+    return TakeSeat(std::move(options), status);
+  }
+
+  bool TakeSeat(WorldOptions options, absl::Status* status) {
+    absl::StatusOr<std::unique_ptr<Seat>> seat = Seat::Take(std::move(options), epochs().passed());
     *status = seat.status();
     if (seat.ok()) seat_ = *std::move(seat);
     return status->ok();
+  }
+
+  // Whether a call goes on that has failed because this member's store was gone. Waits for the
+  // store, and registers anew at one that was started anew. The members then agree on another
+  // epoch. May change the error.
+  bool HasStoreAgain(absl::Status* status, const Deadline& limit) {
+    if (options_.own_store != nullptr || !IsStoreGone(store())) return false;
+    LongWait long_wait;
+    while (!limit.Passed()) {
+      const absl::Status answer = store().Get("any", absl::ZeroDuration()).status();
+      if (answer.ok() || absl::IsDeadlineExceeded(answer)) return true;
+      if (absl::IsFailedPrecondition(answer)) {
+        WorldOptions options = options_;
+        options.store_timeout = limit.Left();
+        return TakeSeat(std::move(options), status);
+      }
+      if (!absl::IsUnavailable(answer)) {
+        *status = answer;
+        return false;
+      }
+      long_wait.Look([&] { return absl::StrCat("the store: ", answer.message()); });
+      absl::SleepFor(std::min(limit.Left(), kStorePause));
+    }
+    return false;
+  }
+
+  absl::Status LookNow() { return Lost(roster().Look(absl::ZeroDuration())); }
+
+  // The error of a call that does not go to another store.
+  absl::Status Lost(const absl::Status& status) {
+    if (!absl::IsFailedPrecondition(status) || !IsStoreGone(store())) return status;
+    return absl::UnavailableError(
+        absl::StrCat(status.message(), "; the next epoch joins the new one"));
   }
 
   // This member leaves, and has made no fabric. Members that wait for this one hear so.
@@ -318,7 +362,7 @@ class JoinedWorld final : public World {
 
 absl::StatusOr<std::unique_ptr<World>> World::Join(const WorldOptions& options) {
   SLUICE_RETURN_IF_ERROR(CheckWorldOptions(options));
-  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Seat> seat, Seat::Take(options));
+  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Seat> seat, Seat::Take(options, 0));
   return std::make_unique<JoinedWorld>(options, std::move(seat));
 }
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -76,6 +77,78 @@ INSTANTIATE_TEST_SUITE_P(World, WorldAgainTest,
                            return absl::StrCat(std::get<0>(test.param) ? "Served" : "Apart", "Last",
                                                std::get<1>(test.param));
                          });
+
+std::unique_ptr<StoreServer> ServeAt(const FreePort& port) {
+  StoreServerOptions options;
+  options.port = port.port();
+  auto server = StoreServer::Listen(options);
+  EXPECT_TRUE(server.ok()) << server.status();
+  return server.ok() ? *std::move(server) : nullptr;
+}
+
+// The epoch of all these worlds, which are its members.
+void ExpectEpoch(const std::vector<std::unique_ptr<World>>& worlds, int64_t number) {
+  OnThreads(static_cast<int>(worlds.size()), [&](int i) {
+    World* const world = worlds[static_cast<size_t>(i)].get();
+    auto fabric = world->NextEpoch({});
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    EXPECT_EQ((*fabric)->size(), kSize);
+    ExpectGather(fabric->get());
+    EXPECT_EQ(world->epoch(), number);
+  });
+}
+
+// The members register again, also where one of them is a new process, which knows of no epoch.
+TEST(WorldStoreAgainTest, EpochsGoOnAtAStoreThatWasStartedAnew) {
+  const FreePort port;
+  std::unique_ptr<StoreServer> server = ServeAt(port);
+  std::vector<WorldOptions> options = AllOptions(nullptr, {{"member", kSize}});
+  for (WorldOptions& each : options) each.store = port.address();
+  for (WorldOptions& each : options) each.serve = false;
+  std::vector<std::unique_ptr<World>> worlds = JoinAll(options);
+  ExpectEpoch(worlds, 1);
+  ExpectEpoch(worlds, 2);
+  server = nullptr;
+  EXPECT_EQ(worlds[0]->members().status().code(), absl::StatusCode::kUnavailable);
+  server = ServeAt(port);
+  const absl::Status lost = worlds[0]->members().status();
+  EXPECT_EQ(lost.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(lost.message()), testing::HasSubstr("the next epoch joins the new one"));
+  ExpectEpoch(worlds, 3);
+  EXPECT_EQ(worlds[0]->members()->size(), kSize);
+  server = nullptr;
+  worlds[1] = nullptr;
+  server = ServeAt(port);
+  worlds[1] = JoinOne(options[1]);
+  ExpectEpoch(worlds, 4);
+}
+
+// Calls that were made while there was no store wait for one.
+TEST(WorldStoreAgainTest, AnEpochWaitsForTheStore) {
+  const FreePort port;
+  std::unique_ptr<StoreServer> server = ServeAt(port);
+  std::vector<WorldOptions> options = AllOptions(nullptr, {{"member", kSize}});
+  for (WorldOptions& each : options) each.store = port.address();
+  for (WorldOptions& each : options) each.serve = false;
+  const std::vector<std::unique_ptr<World>> worlds = JoinAll(options);
+  ExpectEpoch(worlds, 1);
+  server = nullptr;
+  const auto late = worlds[0]->NextEpoch({.timeout = absl::Milliseconds(200)}).status();
+  EXPECT_EQ(late.code(), absl::StatusCode::kUnavailable) << late;
+  std::atomic<int> calling = 0;
+  OnThreads(kSize + 1, [&](int i) {
+    if (i == kSize) {
+      const Deadline limit(kPatience);
+      while (calling < kSize && !limit.Passed()) absl::SleepFor(absl::Milliseconds(1));
+      server = ServeAt(port);
+      return;
+    }
+    ++calling;
+    const auto fabric = worlds[static_cast<size_t>(i)]->NextEpoch({});
+    ASSERT_TRUE(fabric.ok()) << fabric.status();
+    EXPECT_EQ(worlds[static_cast<size_t>(i)]->epoch(), 2);
+  });
+}
 
 }  // namespace
 }  // namespace sluice::world_test
