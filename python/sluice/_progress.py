@@ -33,14 +33,17 @@ class Display:
     """Shows how far a piece of work is, where stderr is a terminal.
 
     `total`: bytes. Whoever works calls `show`. Or `look` gives the bytes so far and all of them: a
-    thread of its own then shows these, so that the work may block.
+    thread of its own then shows these, so that the work may block. Such work is shown by lines
+    where stderr is something else, too, such as the file of a job's output.
     """
 
     def __init__(self, title: str, total: int, *, enabled: bool = True,
                  look: Callable[[], tuple[int, int]] | None = None) -> None:
         self._title = title
         self._total = total
-        self._enabled = enabled and sys.stderr is not None and sys.stderr.isatty()
+        self._is_terminal = sys.stderr is not None and sys.stderr.isatty()
+        self._enabled = (enabled and sys.stderr is not None
+                         and (self._is_terminal or look is not None))
         self._look = look
         self._bar: Any = None
         self._begin = self._last = time.monotonic()
@@ -50,7 +53,7 @@ class Display:
     def __enter__(self) -> Display:
         if not self._enabled:
             return self
-        tqdm = _tqdm()
+        tqdm = _tqdm() if self._is_terminal else None
         if tqdm is not None:
             self._bar = tqdm(desc=self._title, total=self._total, unit="B", unit_scale=True,
                              leave=False, file=sys.stderr)

@@ -237,7 +237,7 @@ class Session(Group):
         checkpoint's. Several tensors may have one name there, which is then read for each.
         Otherwise each byte is read once for all ranks, and cast where dtypes differ. `options`:
         those of `CheckpointOptions`. Returns what it came to: bytes, seconds and so on. `progress`:
-        where stderr is a terminal, one rank shows how far the files are. `stream`: as in
+        one rank shows on stderr how far the files are. `stream`: as in
         `Transfer.start`. Device memory is written after what this stream holds now, and is complete
         when the call returns.
 

@@ -26,6 +26,7 @@ int ForbidSecond(PyObject* /*module*/) {
 
 void AtExit() {
   SessionState::CloseAll();
+  LogLastLines();
   SayEnded();
 }
 
@@ -60,6 +61,7 @@ NB_MODULE(_sluice_body, module) {
   BindStreams(module);
   BindWorlds(module);
   BindChecksums(module);
+  BindLines(module);
   BindFingerprints(module);
 #ifdef SLUICE_PYTHON_FAKE_CUDA
   BindFakeCuda(module);

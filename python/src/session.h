@@ -158,6 +158,9 @@ void AddCheckpoints(nb::class_<PySession>& session);
 void BindStreams(nb::module_& module);
 void BindWorlds(nb::module_& module);
 void BindChecksums(nb::module_& module);
+void BindLines(nb::module_& module);
+// At the interpreter's end: lines that have yet to be logged.
+void LogLastLines();
 void BindFakeCuda(nb::module_& parent);  // of builds over the fakes alone
 
 // Closes a stream, on its thread or when nobody uses it. Without the GIL.

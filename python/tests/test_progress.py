@@ -1,4 +1,4 @@
-"""What long work shows in a terminal, and that it shows nothing elsewhere."""
+"""What long work shows in a terminal, and elsewhere."""
 
 from __future__ import annotations
 
@@ -83,13 +83,17 @@ def test_nothing_if_not_wanted(monkeypatch: pytest.MonkeyPatch, how: dict[str, A
     assert terminal.getvalue() == ""
 
 
-def test_nothing_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("blocks", [False, True])
+def test_without_a_terminal(monkeypatch: pytest.MonkeyPatch, blocks: bool) -> None:
+    """Lines of work that blocks, such as a checkpoint's, and nothing of other work."""
     plain = io.StringIO()
     monkeypatch.setattr(sys, "stderr", plain)
     monkeypatch.setattr(_progress, "_LINE_SECONDS", 0.0)
-    with _progress.Display("work", 4_000_000) as display:
-        display.show(1)
-    assert plain.getvalue() == ""
+    look = (lambda: (1_500_000, 4_000_000)) if blocks else None
+    with _progress.Display("work", 4_000_000, look=look) as display:
+        display.show(1_500_000)
+    line = r"(work: 1\.5 MB of 4\.0 MB, \d+ s\n)+"
+    assert re.fullmatch(line, plain.getvalue()) if blocks else plain.getvalue() == ""
 
 
 def test_a_run(session: sluice.Session, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,17 @@
+"""Lines for whoever runs the job, by the logger "sluice"."""
+
+from __future__ import annotations
+
+# logging is imported with the first line: its import takes long.
+
+
+def warn(text: str) -> None:
+    """On stderr, where nobody has configured logging."""
+    import logging
+    logging.getLogger("sluice").warning("sluice: %s", text)
+
+
+def inform(text: str) -> None:
+    """To those who ask for it."""
+    import logging
+    logging.getLogger("sluice").info("sluice: %s", text)

@@ -1,0 +1,97 @@
+// Lines of the C++ library, for Python's logging.
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "session.h"
+#include "support.h"
+#include "transport/say_once.h"
+
+namespace sluice::python {
+namespace {
+
+PyObject* logger = nullptr;  // a function of one text; kept for ever
+
+// Lines that nobody has logged yet. A thread of its own logs them: who says a line may hold locks,
+// for which a thread with the GIL may wait. Never destroyed.
+struct Lines {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<std::string> waiting;
+  int64_t thread_at = -1;  // the fork count of the process that has the thread
+};
+
+Lines* const lines = new Lines;
+
+bool Take(std::string* line) {
+  const std::lock_guard<std::mutex> lock(lines->mutex);
+  if (lines->waiting.empty()) return false;
+  *line = std::move(lines->waiting.front());
+  lines->waiting.pop_front();
+  return true;
+}
+
+// With the GIL.
+void LogWaiting() {
+  const nb::handle log(logger);
+  std::string line;
+  while (Take(&line)) {
+    try {
+      log(nb::steal(
+          PyUnicode_DecodeUTF8(line.data(), static_cast<Py_ssize_t>(line.size()), "replace")));
+    } catch (nb::python_error& error) {
+      error.discard_as_unraisable("a handler of logging");
+    }
+  }
+}
+
+void Loop() {
+  while (true) {
+    {
+      std::unique_lock<std::mutex> lock(lines->mutex);
+      lines->changed.wait(lock, [] { return !lines->waiting.empty(); });
+    }
+    if (Ended()) return;
+    const TakenGil taken;
+    LogWaiting();
+  }
+}
+
+void Log(absl::string_view text) {
+  if (Ended()) return;
+  const std::lock_guard<std::mutex> lock(lines->mutex);
+  lines->waiting.emplace_back(text);
+  lines->changed.notify_all();
+  if (std::exchange(lines->thread_at, ForkCount()) == ForkCount()) return;
+  try {
+    std::thread(Loop).detach();
+  } catch (const std::system_error&) {
+    lines->thread_at = -1;  // the end of Python logs the line
+  }
+}
+
+}  // namespace
+
+void LogLastLines() {
+  if (logger != nullptr) LogWaiting();
+}
+
+void BindLines(nb::module_& module) {
+  module.def(
+      "set_logger",
+      [](nb::object log) {
+        PyObject* const old = std::exchange(logger, log.release().ptr());
+        Py_XDECREF(old);
+        SetLineSink(&Log);
+      },
+      nb::arg("log"),
+      "log(text) gets the lines that the C++ library would write to stderr, on a thread of their "
+      "own.");
+}
+
+}  // namespace sluice::python
