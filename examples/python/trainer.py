@@ -4,8 +4,9 @@
     torchrun --standalone --nproc-per-node 2 examples/python/server.py
 
 The jobs are started apart, in any order, and meet in a world. On two hosts, set SLUICE_WORLD to
-tcp://TRAINER-HOST:PORT and SLUICE_TOKEN to a secret on both. The trainer knows nothing of the
-server's layout. It gives its state dict as it is.
+tcp://SERVER-HOST:PORT and SLUICE_TOKEN to a secret on both. The trainer knows nothing of the
+server's layout. It gives its model as it is. If the trainer is killed, start it again: the server
+waits for it.
 """
 
 from __future__ import annotations
@@ -89,17 +90,13 @@ def main() -> int:
 
     url = os.environ.get("SLUICE_WORLD", weights.WORLD)
     with sluice.World.join(url, role="trainer", roles=weights.ROLES, timeout=300) as world:
-        session = world.session(join_timeout=300)
-        # Once: names and shapes of both jobs are matched, and their layouts planned.
-        transfer = session.transfer(model.state_dict(), None)
-        if session.rank == 0:
-            print(f"trainer: {session.report()}")
-        for version in range(1, weights.VERSIONS + 1):
+        # Each round carries the weights, and then its body runs: version 1 has those of before the
+        # first step.
+        for version in world.versions(src=model, join_timeout=300):
+            if version > weights.STEPS:
+                break
             train_one_step(model, optimizer, version)
-            run = transfer.start(version)
-            # Here the trainer may do what does not change the weights.
-            run.wait(timeout=120)
-    print(f"trainer {world.rank}: {weights.VERSIONS} versions")
+    print(f"trainer {world.rank}: {version} versions")
     dist.destroy_process_group()
     return 0
 

@@ -8,8 +8,9 @@ import torch
 
 WORLD = "tcp://127.0.0.1:29611"  # where both jobs are on one host; or SLUICE_WORLD
 TRAINERS, SERVERS = 4, 2
-ROLES = {"trainer": TRAINERS, "server": SERVERS}
-VERSIONS = 5
+# The role that lives longest comes first: its rank 0 serves the store, where all meet.
+ROLES = {"server": SERVERS, "trainer": TRAINERS}
+STEPS = 5
 
 # Few of these divide by the trainer's mesh, and the vocabulary not by the server's.
 VOCABULARY, HIDDEN, FEED_FORWARD = 1003, 51, 102
@@ -45,7 +46,7 @@ def gradient(step: int) -> float:
     return -float(step)
 
 
-def values(version: int) -> Iterator[tuple[str, torch.Tensor]]:
+def values(steps: int) -> Iterator[tuple[str, torch.Tensor]]:
     """The whole tensors after as many steps of plain SGD with a rate of 1."""
-    moved = -sum(gradient(step) for step in range(1, version + 1))
+    moved = -sum(gradient(step) for step in range(1, steps + 1))
     return ((name, value + moved) for name, value in first_values())

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Union
 
 from . import _bootstrap, _sluice
 from ._errors import InvalidSpec
+from ._log import inform
 from ._session import Member, Session
+from ._transfer import Renames
+from ._versions import Versions
 
 Roles = Union[Mapping[str, int], Iterable[str], None]
 
@@ -26,6 +29,7 @@ class World:
         self._size = int(native.size)
         self._roles = list(native.roles)
         self._session: Session | None = None
+        self._versions: Versions | None = None
 
     @classmethod
     def join(cls, url: str | None = None, *, role: str | None = None, token: str | None = None,
@@ -37,8 +41,9 @@ class World:
 
         `url`: where the store is, "tcp://HOST:PORT". Rank 0 of the first role serves it, if nobody
         does and HOST is its own. `roles`: all roles in one order on all members, with their sizes
-        or without. `rank` and `size` of this role come from the launcher. What is not given comes
-        from the environment, as docs/joining.md says: SLUICE_WORLD, SLUICE_ROLE and others.
+        or without. Name the role first that lives longest: its rank 0 takes the store with it.
+        `rank` and `size` of this role come from the launcher. What is not given comes from the
+        environment, as docs/joining.md says: SLUICE_WORLD, SLUICE_ROLE and others.
 
         Times are in seconds. `timeout`: how long calls wait for members; None:
         SLUICE_WORLD_TIMEOUT, or no limit. `store_timeout`: how long to wait for the store; None:
@@ -109,6 +114,9 @@ class World:
         Close this world's session before, also where it has failed. Ranks of a DTensor's mesh are
         ranks of this member's role.
 
+        A store that is gone is waited for, too. At one that was started anew this member registers
+        again, and epochs go on.
+
         Timeout names members that have not come. PeerLost: one was lost meanwhile.
         """
         known = self._roles
@@ -127,7 +135,41 @@ class World:
         members = [Member(**member) for member in self._native.epoch_members()]
         self._session = Session(native, members=members, epoch=self.epoch,
                                 rank_of=_RanksOfRole(members, self._role, self.epoch))
+        inform(f"epoch {self.epoch} of {_in_short(members)}")
         return self._session
+
+    def versions(self, src: Any = None, dst: Any = None, *, min: Mapping[str, int] | None = None,
+                 rename: Renames = None, join_timeout: float | None = None,
+                 **options: Any) -> Iterator[int]:
+        """A loop that carries one version of `src` into `dst` in each round, and yields its number.
+
+            for version in world.versions(src=model):     # the trainer: the body trains
+                train_one_step(model)
+            for version in world.versions(dst=engine):    # the server: the body serves
+                answer_requests(engine)
+
+        All members are in the loop. Each round begins when all have come to it, and the body runs
+        after it: the first round carries what the sources hold at the start. Numbers are equal on
+        all members and grow. `src`, `dst` and `rename`: as `Session.transfer` has them; a module
+        is looked at anew in each round. `min`, `join_timeout` and `options`: as `session`.
+
+        A member that is lost costs the version that was on its way: what `dst` holds is undefined
+        until the next round. The loop then waits for the member's successor, or goes on without it
+        where `min` allows that. It does so after a Timeout, too, unless `patience` is given. With
+        `min`, members that join take part from the next round on.
+
+        The loop ends on all members when one of them closes its world after leaving the loop, or
+        comes to the end of the world's `with` without an exception. With `min`, the others go on if
+        they are enough. The member that leaves waits until the others have come to their next
+        round. A member that leaves by an exception is waited for as a lost one.
+
+        Raises what `session` and `Session.sync` raise otherwise; then the loop is over. Timeout of
+        the session's end: a member is stopped that may still use this one's memory.
+        """
+        if self._versions is not None and self._versions.is_open:
+            raise InvalidSpec("this world is in a loop of versions already: go on with that one")
+        self._versions = Versions(self, src, dst, min, rename, join_timeout, options)
+        return self._versions
 
     def end_epoch(self, after_version: int) -> None:
         """Ends this epoch for all its members once they have run `after_version`.
@@ -141,13 +183,19 @@ class World:
         return self._native.epoch_ends_after()
 
     def close(self) -> None:
-        """Says farewell: this member is no longer missed. Sessions stay."""
+        """Says farewell: this member is no longer missed. Sessions stay, but that of `versions`."""
+        if self._versions is not None:
+            self._versions.leave()
         self._native.close()
 
     def __enter__(self) -> World:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if kind is not None:
+            self._versions = None  # the others wait for a successor
+        elif self._versions is not None:
+            self._versions.leave()
         if self._session is not None:
             self._session._close_after(kind is not None)
         self.close()
@@ -183,6 +231,12 @@ def _identity(role: str | None, roles: Roles, rank: int | None,
         variables["SLUICE_ROLES"] = ",".join(f"{name}:{count}" if count else name
                                              for name, count in sizes.items())
     return variables
+
+
+def _in_short(members: list[Member]) -> str:
+    """The first members by name, and how many more there are."""
+    more = f" and {len(members) - 8} more" if len(members) > 8 else ""
+    return ", ".join(str(member) for member in members[:8]) + more
 
 
 class _RanksOfRole:

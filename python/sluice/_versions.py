@@ -1,0 +1,111 @@
+"""`World.versions`: a loop over a world's sessions, and over the versions that they carry."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ._errors import PeerLost, Timeout
+from ._log import inform, warn
+from ._transfer import Renames
+
+if TYPE_CHECKING:
+    from ._session import Session
+    from ._world import World
+
+# What a member votes for before each version, in place of the number of its last one.
+_ENDS = -1  # it leaves
+_JOINED = -2  # others wait for the next session
+
+
+class Versions(Iterator[int]):
+    """One member's end of the loop. Thread: one."""
+
+    def __init__(self, world: World, src: Any, dst: Any, least: Mapping[str, int] | None,
+                 rename: Renames, join_timeout: float | None, options: dict[str, Any]) -> None:
+        self._world = world
+        self._src = src
+        self._dst = dst
+        self._least = least
+        self._rename = rename
+        self._join_timeout = join_timeout
+        self._options = options
+        self._session: Session | None = None
+        self._last = 0  # the version that this member had last
+        self._is_over = False
+
+    def __next__(self) -> int:
+        while not self._is_over:
+            if self._session is None:
+                self._session = self._world.session(
+                    min=self._least, join_timeout=self._join_timeout, **self._options)
+            try:
+                version = self._agree(self._session)
+                if version is not None:
+                    self._session.sync(self._src, self._dst, rename=self._rename, version=version,
+                                       progress=False)
+                    self._last = version
+                    return version
+            except PeerLost as error:
+                self._recover(error)
+            except Timeout as error:
+                if self._options.get("patience") is not None:
+                    raise
+                self._recover(error)
+        raise StopIteration
+
+    @property
+    def is_open(self) -> bool:
+        return self._session is not None
+
+    def leave(self) -> None:
+        """Tells the others that this member has come to its end. Waits for them to hear it."""
+        session, self._session = self._session, None
+        if session is None or self._is_over or session.closed:
+            return
+        self._is_over = True
+        try:
+            session._vote(_ENDS)
+        except (PeerLost, Timeout) as error:
+            inform(f"nobody may have heard that this member leaves: {_first_line(error)}")
+        session._close_after(True)
+
+    def _agree(self, session: Session) -> int | None:
+        """Collective. The next version's number; None: the session is over."""
+        votes = session._vote(_JOINED if self._has_joiners(session) else self._last)
+        leavers = [member for member, vote in zip(session.members, votes) if vote == _ENDS]
+        self._is_over = bool(leavers) and not self._is_enough_without(session, leavers)
+        if leavers or _JOINED in votes:
+            self._session = None
+            session.close()
+            return None
+        return max(votes) + 1
+
+    def _has_joiners(self, session: Session) -> bool:
+        """Asks the store, on one member. Where all members have to be there, nobody can join."""
+        if self._least is None or session.rank != 0:
+            return False
+        try:
+            return bool(self._world.joiners())
+        except PeerLost:
+            return False  # sessions go on without the store
+
+    def _is_enough_without(self, session: Session, leavers: list[Any]) -> bool:
+        if self._least is None:
+            return False
+        left = Counter(member.role for member in session.members)
+        needed = {**left, **self._least}
+        left.subtract(member.role for member in leavers)
+        return all(left[role] >= count for role, count in needed.items())
+
+    def _recover(self, error: Exception) -> None:
+        """Has the next session made. Raises where memory of this one is still in use."""
+        warn(f"{_first_line(error)}; the next session begins after version {self._last}")
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
