@@ -10,7 +10,7 @@ from __future__ import annotations
 import os as _os
 
 from . import _sluice
-from ._errors import (Cancelled, DataLoss, Disagreement, Error, InvalidSpec, PeerLost,
+from ._errors import (Cancelled, Code, DataLoss, Disagreement, Error, InvalidSpec, PeerLost,
                       Timeout, Unsupported, from_status)
 from ._log import warn as _warn
 
@@ -19,6 +19,7 @@ from ._log import warn as _warn
 # the imports below, and Python the table.
 TYPE_CHECKING = False  # as in typing, whose import takes long, too
 if TYPE_CHECKING:
+    from ._alone import load, save
     from ._capture import capture
     from ._captured import Captured
     from ._layouts import Box, Boxes, Layout, Partial, Replicate, Shard, StridedShard, Tensor
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from ._world import World
 else:
     _MODULES = {
+        "_alone": "load save",
         "_capture": "capture",
         "_captured": "Captured",
         "_layouts": "Box Boxes Layout Partial Replicate Shard StridedShard Tensor",
@@ -58,7 +60,7 @@ else:
         return value
 
     def __dir__():
-        return sorted({*globals(), *_MODULE_OF})
+        return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
 __version__: str = _sluice.version()
 
@@ -68,10 +70,10 @@ _sluice.set_logger(_warn)
 _os.register_at_fork(after_in_child=_sluice.forbid_in_child)
 
 __all__ = [
-    "Batch", "Box", "Boxes", "Cancelled", "Captured", "CheckpointOptions", "DataLoss",
+    "Batch", "Box", "Boxes", "Cancelled", "Captured", "CheckpointOptions", "Code", "DataLoss",
     "Disagreement", "Error", "Event", "Exporter", "InvalidSpec", "Layout", "Member", "Metrics",
     "NO_STREAM", "NeedsMemory", "Partial", "PeerLost", "Progress", "Replicate", "Run", "Session",
     "SessionOptions", "Shard", "Stream", "StreamOptions", "StridedShard", "Tensor", "TensorDone",
-    "Timeout", "Transfer", "Transform", "Unsupported", "World", "capture", "into", "merge_states",
-    "prometheus", "scale", "sync",
+    "Timeout", "Transfer", "Transform", "Unsupported", "World", "capture", "into", "load",
+    "merge_states", "prometheus", "save", "scale", "sync",
 ]

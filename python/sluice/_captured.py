@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -14,6 +15,7 @@ from ._layouts import Box, Boxes, Tensor
 from ._memory import Described, describe
 from ._prints import unless_same
 from ._recording import Key, Place, Recorder
+from ._tables import table
 
 Load = Callable[[Iterator[tuple[str, Any]]], Any]
 
@@ -212,6 +214,15 @@ class Captured:
     def __repr__(self) -> str:
         return (f"<sluice.Captured: {len(self.copies)} boxes of {len(self.specs)} tensors, "
                 f"{len(self.fallback)} fall back, {len(self.ignored)} ignored>")
+
+    def _repr_html_(self) -> str:
+        boxes = Counter(copy.source for copy in self.copies)
+        ways = {**{name: f"{count} boxes" for name, count in boxes.items()},
+                **{name: f"falls back: {why}" for name, why in self.fallback.items()},
+                **dict.fromkeys(self.ignored, "ignored")}
+        return table(((name, list(spec.shape), spec.dtype, ways.get(name, ""))
+                      for name, spec in self.specs.items()),
+                     ("tensor", "shape", "dtype", "way"))
 
 
 def named(params: Any) -> dict[str, Any]:

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from . import _sluice
-from ._dtypes import FLOATS
-from ._errors import Disagreement, InvalidSpec, Unsupported
+from ._dtypes import FLOATS, dtype_name
+from ._errors import DataLoss, Disagreement, InvalidSpec, Unsupported
 from ._group import Group
 from ._halves import Entry, read_half
 from ._layouts import Boxes
+from ._paths import directory_of, place_of
 from ._progress import Display
-from ._state import check_name
+from ._state import check_name, state_dict_of
 from ._streams import Places, Stream, handle_of, wait_for_stream
-from ._texts import check_text
+from ._tables import Stats
 from ._transfer import Renames
+from ._values import KEY as VALUES_KEY
+from ._values import Value, decoded, encoded, is_plain, split
 
 # What tells the destinations apart that one tensor of a checkpoint has on a rank: its name, their
 # dtype, whether they are boxes, and a number.
@@ -27,54 +31,76 @@ _Key = tuple[str, str, bool, int]
 _Part = dict[str, Any]
 
 
-_SCHEMES = ("file:", "buffered:", "mmap:", "http:", "https:")
-
-
-def _path(what: str, given: Any) -> str:
-    """As a text. InvalidSpec: it is neither a text nor a path, or is empty."""
-    if not isinstance(given, (str, os.PathLike)) or not os.fspath(given):
-        raise InvalidSpec(f"{what} is {given!r}; it has to be a str or a path, and not empty")
-    return check_text(what, os.fspath(given))
-
-
 def load(session: Group, uri: str | os.PathLike[str], state: Any, *, rename: Renames = None,
-         progress: bool = True, stream: Stream = None, **options: Any) -> dict[str, Any]:
+         strict: bool | None = None, progress: bool = True, stream: Stream = None,
+         **options: Any) -> dict[str, Any]:
     """`Session.load`."""
     place = ""
 
-    def read() -> list[Any]:
+    def read() -> Any:
         nonlocal place
         handle_of(stream)
         _sluice.check_checkpoint_options(options)
-        place = _path("uri", uri)
-        if not place.startswith(_SCHEMES) and "://" not in place:
-            place = "file:" + check_text("uri", os.path.abspath(place))
-        return entries.read(state, "dst", rename)
+        place = place_of("uri", uri)
+        if strict not in (None, True, False):
+            raise InvalidSpec(f"strict is {strict!r}; it has to be True, False or None")
+        parts = entries.read(state, "dst", rename)
+        entries.check_values()
+        return [parts, {name: value.value is None for name, value in entries.values.items()},
+                strict]
 
     entries = _Entries(session)
-    merged = _merge(session._exchange("load", read))
+    answers = session._exchange("load", read)
+    merged = _merge([parts for parts, *_ in answers])
+    # A rank without a tensor may give None for it. Other None may become what the checkpoint has.
+    names = {name for name, *_ in merged}
+    values = {name for _, own, _ in answers for name in own} - names
+    needed = {name for _, own, _ in answers for name, is_none in own.items() if not is_none}
+    for rank, (*_, other) in enumerate(answers):
+        if other != answers[0][-1]:
+            raise Disagreement(f"strict is {answers[0][-1]} on rank 0, and {other} on rank {rank}",
+                               ranks=(0, rank))
     wait_for_stream(session._native, stream, entries.places())
-    with _shown(session, f"sluice: load {uri}", merged, progress):
-        stats = dict(session._native.load(place, entries.native(merged, None), options))
+    found: _Found | None = None
+    if values or needed or strict is not None:
+        found = _Found(session, place, options)
+        found.compare(names, values, needed, strict)
+        merged = {key: tensor for key, tensor in merged.items() if key[0] in found.tensors}
+    stats: dict[str, Any] = {}
+    if merged or found is None:
+        with _shown(session, f"sluice: load {place}", merged, progress):
+            stats = dict(session._native.load(place, entries.native(merged, None), options))
+    if found is not None:
+        stats.update(missing=found.missing, unexpected=found.unexpected)
+        if values and _Found(session, place, options).text != found.text:
+            raise DataLoss(f"{place} was replaced while it was loaded")
+        entries.put(found.values)
     if entries.finish is not None:
         entries.finish()
-    return stats
+    return Stats(stats)
 
 
-def save(session: Group, directory: str | os.PathLike[str], state: Any, *,
-         dtype: str | None = None, rename: Renames = None, progress: bool = True,
-         stream: Stream = None, **options: Any) -> dict[str, Any]:
+def save(session: Group, directory: str | os.PathLike[str], state: Any, *, dtype: Any = None,
+         rename: Renames = None, progress: bool = True, stream: Stream = None,
+         **options: Any) -> dict[str, Any]:
     """`Session.save`."""
-    def read() -> list[Any]:
+    place = ""
+    own_dtype: str | None = None
+
+    def read() -> Any:
+        nonlocal place, own_dtype
         handle_of(stream)
         _sluice.check_checkpoint_options(options)
-        _path("directory", directory)
-        if dtype is not None and dtype not in FLOATS:
-            raise InvalidSpec(f"dtype is {dtype!r}; it has to be one of {', '.join(FLOATS)}")
-        return entries.read(state, "src", rename)
+        place = directory_of("directory", directory)
+        own_dtype = None if dtype is None else dtype_name(dtype)
+        if own_dtype is not None and own_dtype not in FLOATS:
+            raise InvalidSpec(f"dtype is {own_dtype}; it has to be one of {', '.join(FLOATS)}")
+        parts = entries.read(state, "src", rename)
+        return [parts, {name: encoded(value.value) for name, value in entries.values.items()}]
 
     entries = _Entries(session)
-    merged = _merge(session._exchange("save", read))
+    answers = session._exchange("save", read)
+    merged = _merge([parts for parts, _ in answers])
     firsts: dict[str, _Tensor] = {}
     for key, tensor in merged.items():
         if (first := firsts.setdefault(key[0], tensor)) is not tensor:
@@ -83,10 +109,81 @@ def save(session: Group, directory: str | os.PathLike[str], state: Any, *,
                                "other dtypes, or one in boxes and one by placements", ranks=ranks,
                                tensor=key[0])
         tensor.check(key[0], ("scalar",))
-    native = entries.native(merged, dtype)
+    values = _merge_values([own for _, own in answers], firsts)
+    if not merged and values:
+        raise InvalidSpec("a checkpoint has a tensor at least, and no rank gives one")
+    native = entries.native(merged, own_dtype)
     wait_for_stream(session._native, stream, entries.places())
-    with _shown(session, f"sluice: save {os.fspath(directory)}", merged, progress):
-        return dict(session._native.save(os.fspath(directory), native, options))
+    metadata = {VALUES_KEY: json.dumps(values)} if values else {}
+    with _shown(session, f"sluice: save {place}", merged, progress):
+        return Stats(session._native.save(place, native, options, metadata))
+
+
+def _merge_values(answers: list[dict[str, Any]], tensors: Mapping[str, _Tensor]) -> dict[str, Any]:
+    """The values of all ranks. A rank without a tensor may give None for it."""
+    merged: dict[str, Any] = {}
+    first: dict[str, int] = {}
+    for rank, values in enumerate(answers):
+        for name, value in values.items():
+            if name in tensors:
+                if value is not None:
+                    owner = tensors[name].parts[0][0]
+                    raise Disagreement(f"'{name}' is a tensor on rank {owner}, and "
+                                       f"{decoded(value)!r} on rank {rank}", ranks=(owner, rank),
+                                       tensor=name)
+            elif name not in merged:
+                merged[name] = value
+                first[name] = rank
+            elif json.dumps(merged[name]) != json.dumps(value):  # 1 is neither 1.0 nor True
+                raise Disagreement(f"'{name}' is {_short(merged[name])} on rank {first[name]}, and "
+                                   f"{_short(value)} on rank {rank}", ranks=(first[name], rank),
+                                   tensor=name)
+    return merged
+
+
+def _short(value: Any) -> str:
+    text = repr(decoded(value))
+    return text if len(text) < 80 else f"{text[:80]}..."
+
+
+class _Found:
+    """What a checkpoint has. Collective; blocks."""
+
+    def __init__(self, session: Group, place: str, options: Mapping[str, Any]) -> None:
+        names, metadata = session._native.checkpoint_info(place, options)
+        self.tensors = set(names)
+        self.values: dict[str, Any] = {}
+        self.missing: list[str] = []
+        self.unexpected: list[str] = []
+        self.text = text = metadata.get(VALUES_KEY)
+        if text is not None:
+            try:
+                self.values = {name: decoded(value) for name, value in json.loads(text).items()}
+            except (AttributeError, TypeError, ValueError):
+                raise InvalidSpec(f"{place}: what it has as {VALUES_KEY} is not from a save"
+                                  ) from None
+
+    def compare(self, tensors: set[str], values: set[str], needed: set[str],
+                strict: bool | None) -> None:
+        """Finds what either side lacks. `needed`: those of `values` that are not None. InvalidSpec,
+        as `strict` says."""
+        self.missing = sorted((tensors - self.tensors) | (needed - self.values.keys()))
+        self.unexpected = sorted((self.tensors - tensors - (values - needed)) |
+                                 (self.values.keys() - values))
+        wrong = [] if strict is False else [
+            f"the checkpoint lacks {_named(self.missing)}"] if self.missing else []
+        if strict and self.unexpected:
+            wrong.append(f"the state lacks {_named(self.unexpected)} of the checkpoint")
+        mixed = sorted(tensors & self.values.keys()) + sorted(needed & self.tensors)
+        if wrong and mixed:
+            wrong.append(f"{_named(mixed)} is a tensor on one side alone")
+        if wrong:
+            raise InvalidSpec("; ".join(wrong), tensor=(self.missing or self.unexpected)[0])
+
+
+def _named(names: list[str]) -> str:
+    shown = ", ".join(f"'{name}'" for name in names[:3])
+    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
 
 
 def _shown(session: Group, title: str, merged: Mapping[_Key, _Tensor],
@@ -104,10 +201,23 @@ class _Entries:
         self._session = session
         self._entries: dict[_Key, Entry] = {}
         self.finish: Callable[[], None] | None = None
+        #: What is no tensor, by the names in the checkpoint.
+        self.values: dict[str, Value] = {}
+        self._module: tuple[Any, Any] | None = None  # and its state dict
 
     def read(self, state: Any, side: str, rename: Renames) -> list[Any]:
         """[key, part] of each tensor, for the other ranks."""
-        half = read_half(self._session, state, side)
+        own = state_dict_of(state)
+        tensors, values = split(own)
+        half = read_half(self._session, tensors if values else state, side)
+        if values and not isinstance(state, Mapping):
+            self._module = (state, own)
+        for value in values:
+            name = _renamed(rename, value.name)
+            if name in self.values:
+                raise InvalidSpec(f"two values have the name '{name}' in the checkpoint",
+                                  tensor=name)
+            self.values[name] = value
         self.finish = half.finish
         for entry in half.entries:
             own = half.renames.get(entry.name, entry.name)
@@ -123,6 +233,23 @@ class _Entries:
                 raise InvalidSpec(f"tensor '{entry.name}' has no memory", tensor=entry.name)
             self._entries[key] = entry
         return [[key, _part(entry)] for key, entry in self._entries.items()]
+
+    def check_values(self) -> None:
+        """Of a load."""
+        for name, value in list(self.values.items()):
+            if type(value.holder) is tuple:
+                raise InvalidSpec(f"'{value.name}' is in a tuple, into which nothing can be "
+                                  "loaded; give a list", tensor=value.name)
+
+    def put(self, found: Mapping[str, Any]) -> None:
+        """Fills in what the checkpoint has."""
+        for name, value in self.values.items():
+            if name in found:
+                value.put(found[name])
+        if self._module is not None:  # its extra states
+            module, own = self._module
+            module.load_state_dict({name: value for name, value in own.items() if is_plain(value)},
+                                   strict=False)
 
     def _key(self, name: str, entry: Entry) -> _Key:
         in_boxes = isinstance(entry.layout, Boxes)

@@ -11,8 +11,8 @@ from math import prod
 from typing import Any
 
 from ._errors import InvalidSpec, Unsupported
-from ._layouts import (PARTIAL_OPS, Layout, Partial, Placement, Replicate, Shard, StridedShard,
-                       check_extents, unravel)
+from ._layouts import (Layout, Placement, Shard, StridedShard, check_extents, placement_of,
+                       unravel, with_dims)
 from ._memory import settled
 
 RankOf = Callable[[int], int]
@@ -44,7 +44,7 @@ def read(obj: Any, name: str, rank: int, rank_of: RankOf | None = None) -> Read:
         shape = tuple(int(size) for size in obj.shape)
         sizes, job_ranks = _mesh(obj.device_mesh)
         ranks = job_ranks if rank_of is None else tuple(rank_of(one) for one in job_ranks)
-        placements = tuple(_placement(one, len(shape)) for one in obj.placements)
+        placements = tuple(with_dims(placement_of(one), len(shape)) for one in obj.placements)
         if len(placements) != len(sizes):
             raise InvalidSpec(f"a mesh of {len(sizes)} dimensions has {len(placements)} placements")
         readings = _readings(obj, sizes, placements)
@@ -72,34 +72,6 @@ def _mesh(mesh: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     sizes = tuple(int(size) for size in ranks.shape)
     flat = ranks.reshape(-1).tolist() if hasattr(ranks, "reshape") else list(ranks)
     return (sizes or (1,)), tuple(int(rank) for rank in flat)
-
-
-def _placement(placement: Any, dims: int) -> Placement:
-    # By name: _StridedShard is a subclass of Shard in some releases, and _MaskPartial of Partial.
-    kind = type(placement).__name__
-    if kind == "Replicate":
-        return Replicate()
-    if kind in ("Shard", "_StridedShard", "StridedShard"):
-        dim = int(placement.dim)
-        dim += dims if dim < 0 else 0
-        if not 0 <= dim < dims:
-            raise InvalidSpec(f"placement {placement} cuts a tensor of {dims} dimensions")
-        if kind == "Shard":
-            return Shard(dim)
-        return StridedShard(dim, int(placement.split_factor))
-    if kind in ("Partial", "_Partial"):
-        op = _op_text(placement.reduce_op)
-        if op in PARTIAL_OPS:
-            return Partial(op)
-        raise Unsupported(f"placement Partial({op}) is not supported; there are "
-                          f"{', '.join(PARTIAL_OPS)}: redistribute before")
-    raise Unsupported(f"placement {placement!r}, a {kind}, is not supported; there are Replicate, "
-                      "Shard, _StridedShard and Partial: redistribute before")
-
-
-def _op_text(op: Any) -> str:
-    # Older releases hold an enum: ReduceOp.SUM, RedOpType.SUM.
-    return str(op).rpartition(".")[2].lower()
 
 
 # A reading: placements and the order in which mesh dimensions cut.

@@ -3,31 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import IntEnum
 
-# Of absl::StatusCode. Values are fixed.
-CANCELLED = 1
-INVALID_ARGUMENT = 3
-DEADLINE_EXCEEDED = 4
-NOT_FOUND = 5
-ALREADY_EXISTS = 6
-FAILED_PRECONDITION = 9
-OUT_OF_RANGE = 11
-UNIMPLEMENTED = 12
-INTERNAL = 13
-UNAVAILABLE = 14
-DATA_LOSS = 15
+
+class Code(IntEnum):
+    """What kind of error it is; the numbers are those of absl::StatusCode."""
+
+    CANCELLED = 1
+    UNKNOWN = 2
+    INVALID_ARGUMENT = 3
+    DEADLINE_EXCEEDED = 4
+    NOT_FOUND = 5
+    ALREADY_EXISTS = 6
+    PERMISSION_DENIED = 7
+    RESOURCE_EXHAUSTED = 8
+    FAILED_PRECONDITION = 9
+    ABORTED = 10
+    OUT_OF_RANGE = 11
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14
+    DATA_LOSS = 15
+    UNAUTHENTICATED = 16
+
+    def __str__(self) -> str:
+        return self.name
+
 
 class Error(RuntimeError):
     """What Sluice raises. The text is that of the C++ library, for people."""
 
-    #: Of absl::StatusCode: 4 is a deadline, 14 a lost peer, and so on.
-    code: int = INTERNAL
+    __module__ = "sluice"  # as users write it, and tracebacks show it
+
+    #: Equal to its number, too: a lost peer has Code.UNAVAILABLE, 14.
+    code: Code = Code.INTERNAL
 
     def __init__(self, message: str = "", *, code: int | None = None, ranks: Iterable[int] = (),
                  tensor: str | None = None, epoch: int | None = None) -> None:
         super().__init__(message)
         if code is not None:
-            self.code = code
+            self.code = Code(code)
         #: Ranks of the session that it is about, ascending.
         self.ranks: tuple[int, ...] = tuple(sorted(set(ranks)))
         #: The first tensor that it names.
@@ -51,55 +66,62 @@ class InvalidSpec(Error, ValueError):
     Nothing has begun, but where a call says otherwise: `Transfer.start` and `Captured.finish`.
     """
 
-    code = INVALID_ARGUMENT
+    __module__ = "sluice"
+    code = Code.INVALID_ARGUMENT
 
 
 class Disagreement(Error):
     """Ranks call different things, or call them with different values. Nothing has begun."""
 
-    code = FAILED_PRECONDITION
+    __module__ = "sluice"
+    code = Code.FAILED_PRECONDITION
 
 
 class Timeout(Error, TimeoutError):
     """Something has not happened in time."""
 
-    code = DEADLINE_EXCEEDED
+    __module__ = "sluice"
+    code = Code.DEADLINE_EXCEEDED
 
 
 class PeerLost(Error, ConnectionError):
     """Another process, the store or a server is gone, or cannot be reached."""
 
-    code = UNAVAILABLE
+    __module__ = "sluice"
+    code = Code.UNAVAILABLE
 
 
 class DataLoss(Error):
     """Bytes are missing, or are not those that were meant."""
 
-    code = DATA_LOSS
+    __module__ = "sluice"
+    code = Code.DATA_LOSS
 
 
 class Cancelled(Error):
     """The run was cancelled."""
 
-    code = CANCELLED
+    __module__ = "sluice"
+    code = Code.CANCELLED
 
 
 class Unsupported(Error, NotImplementedError):
     """It makes sense, and Sluice does not do it."""
 
-    code = UNIMPLEMENTED
+    __module__ = "sluice"
+    code = Code.UNIMPLEMENTED
 
 
 _CLASSES: dict[int, type[Error]] = {
-    CANCELLED: Cancelled,
-    INVALID_ARGUMENT: InvalidSpec,
-    DEADLINE_EXCEEDED: Timeout,
-    NOT_FOUND: InvalidSpec,
-    ALREADY_EXISTS: InvalidSpec,
-    OUT_OF_RANGE: InvalidSpec,
-    UNIMPLEMENTED: Unsupported,
-    UNAVAILABLE: PeerLost,
-    DATA_LOSS: DataLoss,
+    Code.CANCELLED: Cancelled,
+    Code.INVALID_ARGUMENT: InvalidSpec,
+    Code.DEADLINE_EXCEEDED: Timeout,
+    Code.NOT_FOUND: InvalidSpec,
+    Code.ALREADY_EXISTS: InvalidSpec,
+    Code.OUT_OF_RANGE: InvalidSpec,
+    Code.UNIMPLEMENTED: Unsupported,
+    Code.UNAVAILABLE: PeerLost,
+    Code.DATA_LOSS: DataLoss,
 }
 
 def from_status(code: int, message: str, ranks: Iterable[int] = (), tensor: str | None = None,

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from ._options import Metrics
 
 _HOST = 1  # DLPack's kCPU
-_SNAPSHOT_SECONDS = 1.0
 
 
 def host_view(address: int, shape: tuple[int, ...], dtype: str) -> tuple[Any, ...]:
@@ -67,6 +66,9 @@ class Group:
         self._told_of_host = False  # by Transfer, in a warning
         self._runs = 0
         self._run_seconds = 0.0
+        self._sent_bytes = 0
+        self._received_bytes = 0
+        self._exported = False  # by `prometheus`
         self._snapshot: dict[str, Any] = {}
         self._snapshot_time = 0.0
 
@@ -155,18 +157,24 @@ class Group:
 
     def metrics(self) -> Metrics:
         """Counters of this rank since the session began, or since `reset_metrics`."""
-        values = dict(self._native.counters())
-        values.update(rank=self._rank, size=self._size, epoch=self._epoch, runs=self._runs,
-                      run_seconds=self._run_seconds, runs_in_flight=len(self._in_flight))
+        values = {"rank": self._rank, "size": self._size, "epoch": self._epoch, **self._counted(),
+                  **self._native.counters()}
         self._snapshot = values
         self._snapshot_time = time.monotonic()
         return cast("Metrics", dict(values))
+
+    def _counted(self) -> dict[str, Any]:
+        """The counters that are Python's. Thread: any."""
+        return {"runs": self._runs, "run_seconds": self._run_seconds,
+                "runs_in_flight": len(self._in_flight), "sent_bytes": self._sent_bytes,
+                "received_bytes": self._received_bytes}
 
     def reset_metrics(self) -> None:
         """Counts from now on."""
         self._native.reset_counters()
         self._runs = 0
         self._run_seconds = 0.0
+        self._sent_bytes = self._received_bytes = 0
 
     def _prune(self) -> None:
         """Lets go the memory of runs that are over and that nobody waits for."""
@@ -185,12 +193,15 @@ class Group:
             if flight is not None:
                 flight.take(kind, tensor)
 
-    def _note(self, flight: Any) -> None:
+    def _note(self, flight: Any, failed: bool) -> None:
         """A run is over."""
         self._runs += 1
-        now = time.monotonic()
-        self._run_seconds += now - flight.begin
-        if now - self._snapshot_time > _SNAPSHOT_SECONDS:
+        self._run_seconds += time.monotonic() - flight.begin
+        if not failed:
+            sent, received = flight.bytes_moved
+            self._sent_bytes += sent
+            self._received_bytes += received
+        if self._exported:
             self.metrics()
 
 

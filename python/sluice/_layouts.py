@@ -99,8 +99,9 @@ def parse_placements(text: str) -> tuple[Placement, ...]:
 class Layout:
     """How a tensor lies over a mesh of ranks. Immutable.
 
-    `mesh`: nested lists of ranks, or an array of them; all rows are of one length. `placements`:
-    one for each mesh dimension, as objects or as text, "S(0),R". `order`: in which order the mesh
+    `mesh`: nested lists of ranks, or an array of them; all rows are of one length. Or a DeviceMesh
+    of PyTorch, whose ranks and names are taken as they are. `placements`: one for each mesh
+    dimension, as objects, of PyTorch's too, or as text, "S(0),R". `order`: in which order the mesh
     dimensions cut, as indices or, where the mesh has `names`, as "tp,dp"; left to right without.
     FSDP over tensor parallelism on a (dp, tp) mesh is S(0),S(0) in order (1, 0).
     InvalidSpec says what does not hold.
@@ -111,6 +112,9 @@ class Layout:
     def __init__(self, mesh: Any, placements: str | Placement | Sequence[Placement | str],
                  order: str | Sequence[int] | None = None, *,
                  names: str | Sequence[str] | None = None) -> None:
+        if hasattr(mesh, "mesh_dim_names") and hasattr(mesh, "mesh"):  # a DeviceMesh
+            names = mesh.mesh_dim_names if names is None else names
+            mesh = mesh.mesh
         sizes, ranks = _mesh_of(mesh)
         self._fill(sizes, ranks, _placements_of(placements), order, names)
 
@@ -134,7 +138,8 @@ class Layout:
         if not sizes or min(sizes) < 1 or prod(sizes) != len(ranks):
             raise InvalidSpec(f"a mesh of sizes {list(sizes)} has {len(ranks)} ranks")
         if len(set(ranks)) != len(ranks) or min(ranks) < 0:
-            raise InvalidSpec("the ranks of a mesh have to be distinct, and 0 or more")
+            raise InvalidSpec(f"a mesh has the ranks {list(ranks)}; they have to be distinct, and "
+                              "0 or more. A mesh of 2 x 2 is [[0, 1], [2, 3]]")
         if len(placements) != len(sizes):
             raise InvalidSpec(f"a mesh of {len(sizes)} dimensions has {len(placements)} placements")
         for placement in placements:
@@ -178,7 +183,7 @@ class Layout:
 
     def with_dims(self, dims: int) -> Layout:
         """The same for a tensor of `dims` dimensions: negative ones count from the end."""
-        placements = tuple(_with_dims(placement, dims) for placement in self._placements)
+        placements = tuple(with_dims(placement, dims) for placement in self._placements)
         if placements == self._placements:
             return self
         return Layout.over(self._sizes, self._ranks, placements, self._order)
@@ -287,12 +292,33 @@ def _placements_of(given: Any) -> tuple[Placement, ...]:
     if isinstance(given, (Replicate, Shard, StridedShard, Partial)):
         return (given,)
     placements: list[Placement] = []
-    for one in given:
+    for one in [given] if hasattr(given, "is_shard") else given:
         if isinstance(one, str):
             placements.extend(parse_placements(one))
         else:
-            placements.append(one)
+            placements.append(placement_of(one) if hasattr(one, "is_shard") else one)
     return tuple(placements)
+
+
+def placement_of(placement: Any) -> Placement:
+    """Sluice's for one of PyTorch's. Unsupported: there is none."""
+    # By name: _StridedShard is a subclass of Shard in some releases, and _MaskPartial of Partial.
+    kind = type(placement).__name__
+    if kind == "Replicate":
+        return Replicate()
+    if kind == "Shard":
+        return Shard(int(placement.dim))
+    if kind in ("_StridedShard", "StridedShard"):
+        return StridedShard(int(placement.dim), int(placement.split_factor))
+    if kind in ("Partial", "_Partial"):
+        # Older releases hold an enum: ReduceOp.SUM, RedOpType.SUM.
+        op = str(placement.reduce_op).rpartition(".")[2].lower()
+        if op in PARTIAL_OPS:
+            return Partial(op)
+        raise Unsupported(f"placement Partial({op}) is not supported; there are "
+                          f"{', '.join(PARTIAL_OPS)}: redistribute before")
+    raise Unsupported(f"placement {placement!r}, a {kind}, is not supported; there are Replicate, "
+                      "Shard, _StridedShard and Partial: redistribute before")
 
 
 def _check_placement(placement: Any) -> None:
@@ -308,7 +334,8 @@ def _check_placement(placement: Any) -> None:
                           "StridedShard(dim, split_factor) or Partial(op)")
 
 
-def _with_dims(placement: Placement, dims: int) -> Placement:
+def with_dims(placement: Placement, dims: int) -> Placement:
+    """The same for a tensor of `dims` dimensions: negative ones count from the end."""
     if not isinstance(placement, (Shard, StridedShard)):
         return placement
     dim = placement.dim + dims if placement.dim < 0 else placement.dim
@@ -464,7 +491,7 @@ class Tensor:
     shape: Sequence[int]
     dtype: Any
     layout: Layout | Boxes | None = None
-    view: Any = field(default=None, compare=False)
+    view: Any = field(default=None, compare=False, repr=False)
     window: int | None = None
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any, Optional
 
@@ -37,7 +37,7 @@ class Described:
     dtype: str
     device: int
     ordinal: int
-    owner: Any
+    owner: Any = field(repr=False)
 
     @property
     def view(self) -> View:
@@ -73,8 +73,10 @@ def describe(obj: Any, *, writable: bool, tensor: str | None = None,
                 raise type(error)(f"{in_words(tensor)}{error}", tensor=tensor) from error
             _check(described, tensor, writable, late)
             return described
-    raise InvalidSpec(f"{in_words(tensor)}a {_type_text(obj)} is no tensor: it has neither "
-                      "data_ptr, nor an array interface, __dlpack__ or a buffer", tensor=tensor)
+    kind = _type_text(obj)
+    article = "an" if kind[0] in "aeiouAEIOU" else "a"
+    raise InvalidSpec(f"{in_words(tensor)}{article} {kind} is no tensor: it has neither data_ptr, "
+                      "nor an array interface, __dlpack__ or a buffer", tensor=tensor)
 
 
 def is_tensor(obj: Any) -> bool:

@@ -155,6 +155,7 @@ class Metrics(TypedDict):
     """What `Session.metrics` counts on this rank.
 
     * `runs`, `run_seconds`: runs that have ended, and the seconds from their starts to their ends.
+    * `sent_bytes`, `received_bytes`: of these runs, to other ranks and from them.
     * `buckets_peak`, `staging_bytes_peak`, `operations_peak`: the most at once of buckets, of bytes
       of staging, and of messages and copies.
     * `waited_for_channel`, `waited_for_budget`: how often a bucket waited for its channel, and for
@@ -169,6 +170,8 @@ class Metrics(TypedDict):
     runs: int
     run_seconds: float
     runs_in_flight: int
+    sent_bytes: int
+    received_bytes: int
     buckets_finished: int
     buckets_peak: int
     staging_bytes_peak: int

@@ -12,6 +12,8 @@ from . import _bootstrap, _sluice
 from ._errors import Error, InvalidSpec
 from ._group import Group
 from ._streams import Stream as StreamLike
+from ._tables import Report
+from ._texts import check_made
 from ._transfer import Renames, Transfer, Windows, connect
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ class Member:
 
 
 class Session(Group):
-    """One rank's end of a group of ranks. Made by one of the `from_` functions, or by a World.
+    """One rank's end of a group of ranks. Made by `from_env`, other functions, or by a World.
 
     Calls marked collective are made by all ranks in the same order. A rank that differs, or that
     ends, is named in an error on the others. The first error of a run ends the session: from then
@@ -47,8 +49,10 @@ class Session(Group):
     The functions that make sessions take the options of `SessionOptions` as keywords.
     """
 
-    def __init__(self, native: _sluice.Session, *, members: Sequence[Member] = (), epoch: int = 0,
+    def __init__(self, native: Any = None, *, members: Sequence[Member] = (), epoch: int = 0,
                  rank_of: Callable[[int], int] | None = None, owned: Any = None) -> None:
+        check_made(native, _sluice.Session, "a Session",
+                   "Session.from_env(), Session.local() or World.session()")
         super().__init__(native, epoch=epoch, rank_of=rank_of)
         self._members = list(members)
         self._owned = owned
@@ -93,7 +97,8 @@ class Session(Group):
 
     @classmethod
     def from_process_group(cls, pg: Any = None, *, wires: str = "auto", bind: str = "",
-                           join_timeout: float | None = 300.0, **options: Unpack[SessionOptions]) -> Session:
+                           join_timeout: float | None = 300.0,
+                           **options: Unpack[SessionOptions]) -> Session:
         """Collective; blocks. A session of a process group of torch.distributed, of any backend.
 
         Only an all-gather of bytes is used, twice. `pg`: None is the default group. Ranks of the
@@ -122,7 +127,8 @@ class Session(Group):
 
     @classmethod
     def from_mpi(cls, comm: Any, *, wires: str = "auto", bind: str = "",
-                 join_timeout: float | None = 300.0, **options: Unpack[SessionOptions]) -> Session:
+                 join_timeout: float | None = 300.0,
+                 **options: Unpack[SessionOptions]) -> Session:
         """Collective; blocks. A session of an mpi4py communicator; any MPI, which is not linked.
 
         Only comm.allgather is used, twice.
@@ -133,7 +139,8 @@ class Session(Group):
     @classmethod
     def from_exchange(cls, rank: int, size: int, allgather: Callable[[bytes], list[bytes]], *,
                       job_ranks: Sequence[int] | None = None, wires: str = "auto", bind: str = "",
-                      join_timeout: float | None = 300.0, **options: Unpack[SessionOptions]) -> Session:
+                      join_timeout: float | None = 300.0,
+                      **options: Unpack[SessionOptions]) -> Session:
         """Collective; blocks. A session of ranks that can gather bytes in any way of their own.
 
         `allgather` takes this rank's bytes, about 1 KiB, and returns those of all ranks by rank. It
@@ -158,6 +165,14 @@ class Session(Group):
                                                       join_timeout, check)
         return cls(native, members=[Member(**member) for member in found], owned=owned,
                    rank_of=None if ranks is None else _JobRanks(ranks))
+
+    @classmethod
+    def local(cls, **options: Unpack[SessionOptions]) -> Session:
+        """A session of this process alone, as for a notebook. Nothing listens, and nobody joins."""
+        import socket
+
+        native = _sluice.local_fabrics(1)[0].session(_sluice.check_session_options(options))
+        return cls(native, members=[Member("member", 0, socket.gethostname(), os.getpid())])
 
     @property
     def epoch(self) -> int:
@@ -202,12 +217,13 @@ class Session(Group):
                        ignore_unused=ignore_unused, priority=priority)
 
     def sync(self, src: Any = None, dst: Any = None, *, rename: Renames = None,
-             version: int | str | None = None, timeout: float | None = None,
-             progress: bool = True, stream: StreamLike = None) -> None:
+             ignore_unused: bool = False, version: int | str | None = None,
+             timeout: float | None = None, progress: bool = True,
+             stream: StreamLike = None) -> None:
         """Collective; blocks. `sluice.sync` with this session."""
         from ._sync import sync
-        sync(src, dst, session=self, rename=rename, version=version, timeout=timeout,
-             progress=progress, stream=stream)
+        sync(src, dst, session=self, rename=rename, ignore_unused=ignore_unused, version=version,
+             timeout=timeout, progress=progress, stream=stream)
 
     def allocate(self, nbytes: int) -> _sluice.Memory:
         """Collective; blocks; each rank for as much as it needs, or 0. Zeroed memory of the host.
@@ -227,13 +243,17 @@ class Session(Group):
     # Checkpoints and data.
 
     def load(self, uri: str | os.PathLike[str], state: Any, *, rename: Renames = None,
-             progress: bool = True, stream: StreamLike = None, **options: Unpack[CheckpointOptions]) -> dict[str, Any]:
+             strict: bool | None = None, progress: bool = True, stream: StreamLike = None,
+             **options: Unpack[CheckpointOptions]) -> dict[str, Any]:
         """Collective; blocks. Fills the tensors of `state` from a safetensors checkpoint.
 
-        `uri`: "file:DIR" (reads past the page cache), "buffered:DIR", "mmap:DIR" (fast where the
-        page cache has the files) or "http://HOST/BASE/"; a path without such a word is "file:".
+        `uri`: a path, which may begin with `~`, or "file:PATH" (reads past the page cache),
+        "buffered:PATH", "mmap:PATH" (fast where the page cache has the files) or
+        "http://HOST/BASE/". The place is a directory, or one file whose name ends in
+        ".safetensors".
         `state`: as `dst` of `Session.transfer`; each rank gives what it has. Names may differ
-        between ranks, as under pipeline parallelism. `rename`: from a name in `state` to the
+        between ranks, as under pipeline parallelism. Values of a state dict that are no tensors
+        are replaced by those that `save` has kept. `rename`: from a name in `state` to the
         checkpoint's. Several tensors may have one name there, which is then read for each.
         Otherwise each byte is read once for all ranks, and cast where dtypes differ. `options`:
         those of `CheckpointOptions`. Returns what it came to: bytes, seconds and so on. `progress`:
@@ -241,22 +261,34 @@ class Session(Group):
         `Transfer.start`. Device memory is written after what this stream holds now, and is complete
         when the call returns.
 
+        `strict`: True: the checkpoint has all names of `state`, and no others. False: what it lacks
+        is left as it was. None: it has all names, and may have more. With True or False the result
+        has lists of what was `missing` and `unexpected`.
+
         Bad input is an error on all ranks before anything is written: InvalidSpec; Unsupported.
-        InvalidSpec also for a checkpoint that is not there, or that lacks tensors. DataLoss: a file
+        InvalidSpec also for a checkpoint that is not there, or that lacks names. DataLoss: a file
         is too short, or was replaced meanwhile. No run may be in flight.
         """
         from ._checkpoint import load
-        return load(self, uri, state, rename=rename, progress=progress, stream=stream, **options)
+        return load(self, uri, state, rename=rename, strict=strict, progress=progress,
+                    stream=stream, **options)
 
-    def save(self, directory: str | os.PathLike[str], state: Any, *, dtype: str | None = None,
+    def save(self, directory: str | os.PathLike[str], state: Any, *, dtype: Any = None,
              rename: Renames = None, progress: bool = True, stream: StreamLike = None,
              **options: Unpack[CheckpointOptions]) -> dict[str, Any]:
         """Collective; blocks. Writes `state` as a safetensors checkpoint into `directory`.
 
-        All ranks see the directory; its parent is there. `state`, `rename` and options are as
-        `load` has them, but each tensor has a name of its own there. Boxes cover their tensor.
-        `dtype`: what floating elements are in the files, such as "bf16"; None: as in memory. Of
-        replicas one is written. Until the new checkpoint is whole, the directory has the old one.
+        All ranks see the directory, a path or "file:PATH"; its parent is there. `state`, `rename`
+        and options are as `load` has them, but each tensor has a name of its own there. Boxes cover
+        their tensor. `dtype`: what floating elements are in the files, such as "bf16" or
+        torch.bfloat16; None: as in memory. Of replicas one is written.
+
+        Numbers, texts, None, and lists, tuples and dicts of these are kept, too, as in
+        `optimizer.state_dict()`. Their names are those of tensors: keys with dots between. A list
+        without tensors is one value; the elements of others have their numbers as names. Ranks give
+        equal ones, or Disagreement says which differs. Other objects are InvalidSpec.
+
+        Until the new checkpoint is whole, the directory has the old one.
         `stream`: as in `Transfer.start`. Device memory is read after what this stream holds now.
         Errors are those of `load`.
         """
@@ -264,17 +296,17 @@ class Session(Group):
         return save(self, directory, state, dtype=dtype, rename=rename, progress=progress,
                     stream=stream, **options)
 
-    def stream(self, uri: str = "", *, generator: Callable[..., Any] | None = None,
+    def stream(self, uri: str | os.PathLike[str] = "", *,
+               generator: Callable[..., Any] | None = None,
                transform: Transform | None = None, state: Mapping[str, Any] | None = None,
                **options: Unpack[StreamOptions]) -> Stream:
         """Collective; blocks. An iterator over data shards, read ahead of who consumes them.
 
-        `uri`: "file:DIR", "buffered:DIR", "mmap:DIR", "http://HOST/BASE/"; or `generator`, which is
-        called with an item's number and memory to fill, and returns None, how many bytes it has
-        written, or bytes. `transform`: such as sluice.scale(1 / 255). `state`: where to go on, from
-        `Stream.state_dict` or `sluice.merge_states`. By default this rank takes items `rank`,
-        `rank + size` and so on: `first` and `step` say otherwise. Ranks that need the same items
-        read them once.
+        `uri`: a directory, as `load` has it; or `generator`, which is called with an item's number
+        and memory to fill, and returns None, how many bytes it has written, or bytes. `transform`:
+        such as sluice.scale(1 / 255). `state`: where to go on, from `Stream.state_dict` or
+        `sluice.merge_states`. By default this rank takes items `rank`, `rank + size` and so on:
+        `first` and `step` say otherwise. Ranks that need the same items read them once.
 
         `options`: those of `StreamOptions`, such as batch_items, shuffle and format. No run may be
         in flight.
@@ -292,7 +324,9 @@ class Session(Group):
 
         Says so where device memory goes through the host, of which a first run warns, too.
         """
-        return str(self._native.report())
+        report = Report(self._native.report())
+        report.wires = list(self._native.wires())
+        return report
 
     @contextmanager
     def trace(self, path: str | os.PathLike[str]) -> Iterator[None]:
@@ -352,8 +386,7 @@ class Session(Group):
         self._close_after(kind is not None)
 
     def __repr__(self) -> str:
-        return f"<sluice.Session, rank {self._rank} of {self._size}>"
-
+        return f"<sluice.Session, rank {self._rank} of {self._size}{', closed' * self._closed}>"
 
 
 def _gather_bytes(payload: bytes, size: int, pg: Any) -> list[bytes]:

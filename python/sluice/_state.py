@@ -104,9 +104,9 @@ class Half:
 class Into:
     """Destinations with names of their own. `sluice.into` makes it."""
 
-    state: Any
+    state: Any = field(repr=False)
     rename: Any = None
-    views: Any = None
+    views: Any = field(default=None, repr=False)
 
 
 def into(params: Any, rename: Mapping[str, str] | Callable[[str], str] | None = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import ctypes
+import os
 import sys
 import warnings
 import weakref
@@ -15,12 +16,14 @@ from math import prod
 from typing import Any
 
 from . import _sluice
-from ._dtypes import TORCH_NAMES
+from ._dtypes import TORCH_NAMES, dtype_name
 from ._errors import Error, InvalidSpec, Unsupported
 from ._group import Group
+from ._paths import place_of
 from ._streams import DEFAULT_STREAM, NO_STREAM, current_stream, handle_of
 from ._streams import Stream as StreamLike
-from ._texts import INT64_MAX, check_text
+from ._tables import Stats
+from ._texts import INT64_MAX
 
 _CUDA = 2  # DLPack's kCUDA
 _STATE_FORMAT = 1
@@ -32,12 +35,15 @@ _ML_DTYPES = ("bf16", "f8e4m3", "f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz", "f8e8m0")
 
 @dataclass(frozen=True)
 class Transform:
-    """value * scale + bias of each element, in f32; see docs/transforms.md for the fields."""
+    """value * scale + bias of each element, in f32; see docs/transforms.md for the fields.
+
+    `src`, `dst`: dtypes, as "u8" or torch.uint8.
+    """
 
     scale: float = 1.0
     bias: float = 0.0
-    src: str = "u8"
-    dst: str = "f32"
+    src: Any = "u8"
+    dst: Any = "f32"
     channel_scale: Sequence[float] = ()
     channel_bias: Sequence[float] = ()
     shape: Sequence[int] = ()
@@ -57,17 +63,16 @@ class Transform:
             raise InvalidSpec(f"transform: {error}") from None
         if max(map(abs, (*values["shape"], *values["crop"])), default=0) > INT64_MAX:
             raise InvalidSpec("transform: 64 bits do not hold its shape or crop")
-        for name in (self.src, self.dst):
-            if name not in _sluice.dtypes():
-                raise InvalidSpec(f"transform: there is no dtype {name!r}")
+        for name in ("src", "dst"):
+            values[name] = dtype_name(values[name])
         if len(values["crop"]) not in (0, 4):
             raise InvalidSpec("transform: crop is (top, left, height, width)")
         values["crop"] = values["crop"] or None
         return values
 
 
-def scale(factor: float, bias: float = 0.0, *, src: str = "u8", dst: str = "f32") -> Transform:
-    """The transform of elements to value * factor + bias."""
+def scale(factor: float, bias: float = 0.0, *, src: Any = "u8", dst: Any = "f32") -> Transform:
+    """The transform of elements to value * factor + bias, from dtype `src` to `dst`."""
     return Transform(scale=factor, bias=bias, src=src, dst=dst)
 
 
@@ -286,6 +291,7 @@ class Stream:
         self._batch: Batch | None = None
         self._native: _sluice.Stream = session._native.open_stream(options, generator)
         self._over = False  # closed, or ended by an error
+        self._taken = 0  # items, since it was opened
 
     def __iter__(self) -> Iterator[Batch]:
         return self
@@ -302,6 +308,7 @@ class Stream:
             raise
         if lease is None:
             raise StopIteration
+        self._taken += lease.items
         self._batch = Batch(lease, self._options["uri"].startswith("mmap:"))
         return self._batch
 
@@ -318,7 +325,7 @@ class Stream:
     @property
     def stats(self) -> dict[str, Any]:
         """Since the stream was opened, on this rank: bytes, requests, waiting, and so on."""
-        return dict(self._native.stats())
+        return Stats(self._native.stats())
 
     def end_update(self) -> None:
         """The trainer's update has ended, and a generator may see it (`generate_order`)."""
@@ -346,6 +353,7 @@ class Stream:
         self._give_up_batch()
         self._native.close()
         self._native = self._session._native.open_stream(self._options, self._generator)
+        self._taken = 0
 
     def dataset(self, take: Callable[[Batch], Any] | None = None) -> Any:
         """The stream as an IterableDataset of PyTorch, for a DataLoader of no workers.
@@ -383,6 +391,12 @@ class Stream:
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         # The others hear of an exception of this rank as of an error of the stream.
         self._part(together=kind is None)
+
+    def __repr__(self) -> str:
+        if self._over:
+            return "<sluice.Stream, closed>"
+        batch_items = self._options.get("batch_items", 1)
+        return f"<sluice.Stream of {self.items} items, {batch_items} a batch, {self._taken} taken>"
 
 
 @cache
@@ -435,7 +449,8 @@ def merge_states(states: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {"sluice_stream": _STATE_FORMAT, "cursor": base64.b64encode(merged).decode()}
 
 
-def open_stream(session: Group, uri: str, *, generator: Callable[..., Any] | None,
+def open_stream(session: Group, uri: str | os.PathLike[str], *,
+                generator: Callable[..., Any] | None,
                 transform: Transform | None, state: Mapping[str, Any] | None,
                 **options: Any) -> Stream:
     """`Session.stream`."""
@@ -444,7 +459,7 @@ def open_stream(session: Group, uri: str, *, generator: Callable[..., Any] | Non
     def check() -> None:
         checked.update(first=session.rank, step=session.size)
         checked.update(_sluice.check_stream_options(options))
-        checked["uri"] = check_text("uri", uri)
+        checked["uri"] = "" if uri == "" else place_of("uri", uri)
         if (generator is None) == (not uri):
             raise InvalidSpec("a stream needs a uri or a generator, and not both")
         if generator is not None and not callable(generator):

@@ -83,15 +83,16 @@ class _Plans:
 
 
 def sync(src: Any = None, dst: Any = None, *, session: Group, rename: Renames = None,
-         version: int | str | None = None, timeout: float | None = None,
-         progress: bool = True, stream: Stream = None) -> None:
+         ignore_unused: bool = False, version: int | str | None = None,
+         timeout: float | None = None, progress: bool = True, stream: Stream = None) -> None:
     """Collective; blocks. Carries `src` into `dst`: a transfer, its run, and the wait for it.
 
     Takes what `Session.transfer` takes. The plan is kept with the session: the next call with equal
     names, shapes, dtypes and layouts uses it again, also where memory is other memory. Ranks agree
     on that by a number each. So a change on one rank makes a new plan on all of them. Eight plans
-    are kept. Memory is referred to until the run is over, and not by plans. During the call no
-    other thread may give a tensor other memory.
+    are kept. `ignore_unused`: sources that nobody asks for are no error. Memory is referred to
+    until the run is over, and not by plans. During the call no other thread may give a tensor other
+    memory.
 
     Errors are those of `Session.transfer` and `Run.wait`, on all ranks. No other run may be in
     flight where a plan is made. `progress`: a first call shows its progress in a terminal.
@@ -101,7 +102,7 @@ def sync(src: Any = None, dst: Any = None, *, session: Group, rename: Renames = 
     if session._synced is None:
         session._synced = _Plans()
     plans: _Plans = session._synced
-    call = _Call(session, plans)
+    call = _Call(session, plans, bool(ignore_unused))
     call.read(src, dst, rename, version)
     fitting = call.fitting
     for vote in session._vote(fitting):
@@ -121,8 +122,9 @@ def sync(src: Any = None, dst: Any = None, *, session: Group, rename: Renames = 
 class _Call:
     """What one call gives, and which plans fit it on this rank."""
 
-    def __init__(self, session: Group, plans: _Plans) -> None:
+    def __init__(self, session: Group, plans: _Plans, ignore_unused: bool) -> None:
         self._session = session
+        self._ignore_unused = ignore_unused
         self._plans = plans
         self._halves = Halves()
         self._renames: dict[str, str] = {}
@@ -152,7 +154,7 @@ class _Call:
         plans = self._plans
         for last in reversed(plans.plans.values()):
             keep = last.keeps(*self._given)
-            if keep is None:
+            if keep is None or last.signature[0] != self._ignore_unused:
                 continue
             fitting = 0
             for place in plans.find(last.signature):
@@ -176,7 +178,7 @@ class _Call:
         self._renames = {**_rename_map(rename, halves.targets), **halves.renames}
         if (name := halves.first_without_memory()) is not None:
             raise InvalidSpec(f"destination '{name}' has no memory", tensor=name)
-        self._signature = _signature(halves, self._renames)
+        self._signature = _signature(halves, self._renames, self._ignore_unused)
         for place in self._plans.find(self._signature):
             plan = self._plans.at(place)
             _check_version(plan, self.version)
@@ -198,7 +200,8 @@ class _Call:
                 self._failure = error
         failure, self._failure = self._failure, None
         try:
-            transfer = connect_halves(self._session, self._halves, self._renames, failure)
+            transfer = connect_halves(self._session, self._halves, self._renames, failure,
+                                      ignore_unused=self._ignore_unused)
         finally:
             del failure  # its traceback has this frame
         transfer._let_go()
@@ -227,8 +230,8 @@ class _Call:
             transfer._halves = Halves(aliases=self._aliases)
 
 
-def _signature(halves: Halves, renames: dict[str, str]) -> Any:
-    return (tuple(entry.signature for entry in halves.sources),
+def _signature(halves: Halves, renames: dict[str, str], ignore_unused: bool) -> Any:
+    return (ignore_unused, tuple(entry.signature for entry in halves.sources),
             tuple(entry.signature for entry in halves.targets), tuple(sorted(renames.items())))
 
 

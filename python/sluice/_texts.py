@@ -19,6 +19,12 @@ def check_text(what: str, value: Any) -> str:
     return value
 
 
+def check_made(native: Any, kind: type, what: str, how: str) -> None:
+    """TypeError, which says `how` users get an object that they cannot make by its class."""
+    if not isinstance(native, kind):
+        raise TypeError(f"{what} is not made by its class: use {how}")
+
+
 def is_utf8(text: str) -> bool:
     """Whether it has no lone surrogates. The extension takes no others."""
     try:

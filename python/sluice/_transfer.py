@@ -18,6 +18,7 @@ from ._halves import Entry, Halves, as_views, read_halves
 from ._progress import Display
 from ._state import check_name
 from ._streams import Order, Places, Stream, handle_of
+from ._tables import Stats
 from ._texts import INT64_MAX
 from ._watch import Watch
 
@@ -67,6 +68,8 @@ class Transfer:
         self._native = native
         self._names: list[str] = list(native.names())
         self._index = {name: i for i, name in enumerate(self._names)}
+        stats = native.stats()
+        self._bytes_moved = int(stats["sent_bytes"]), int(stats["received_bytes"])  # of each run
         self._halves = halves
         self._late = late
         self._watch = Watch([*halves.sources, *halves.targets])
@@ -81,7 +84,7 @@ class Transfer:
     @property
     def stats(self) -> dict[str, Any]:
         """What this rank's part comes to: buckets, bytes sent, received and copied, and so on."""
-        return dict(self._native.stats())
+        return Stats(self._native.stats())
 
     @property
     def version(self) -> int | None:
@@ -272,6 +275,7 @@ class Flight:
         self.number = int(native.number)
         self.order = order
         self.names = transfer._names
+        self.bytes_moved = transfer._bytes_moved
         self.events: deque[Event] | None = deque() if events else None
         self.begin = time.monotonic()
         self.over = False
@@ -326,7 +330,7 @@ class Flight:
         if self.events is not None:
             session._take_events()
         session._in_flight.pop(self.number, None)
-        session._note(self)
+        session._note(self, failed)
         self._keep = []
         finish, self._finish = self._finish, None
         if not failed and finish is not None:
@@ -544,7 +548,11 @@ def connect_halves(session: Group, halves: Halves, renames: dict[str, str],
         raise error from failure
     finally:
         del failure  # its traceback has this frame
-    return Transfer(session, native, halves, late)
+    transfer = Transfer(session, native, halves, late)
+    if not transfer.names:
+        warnings.warn("no rank gives a tensor to this transfer, which moves nothing",
+                      stacklevel=4)
+    return transfer
 
 
 def _of_rank(failure: Error, rank: int) -> Error:

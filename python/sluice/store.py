@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from . import __version__, _sluice
-from ._errors import INVALID_ARGUMENT, NOT_FOUND, Error
+from ._errors import Code, Error
 from ._texts import is_utf8
 
 _CONNECTIONS = 4096  # most systems let a process have fewer files at first
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         server.close()
     except Error as error:
         print(f"sluice-store: {error}", file=sys.stderr)
-        return 2 if error.code in (INVALID_ARGUMENT, NOT_FOUND) else 1
+        return 2 if error.code in (Code.INVALID_ARGUMENT, Code.NOT_FOUND) else 1
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return 0

@@ -184,7 +184,8 @@ struct CheckpointCall {
 };
 
 std::shared_ptr<CheckpointCall> CheckpointCallOf(const PySession& session, std::string place,
-                                                 nb::handle tensors, nb::dict options) {
+                                                 nb::handle tensors, nb::dict options,
+                                                 nb::dict metadata) {
   auto call = std::make_shared<CheckpointCall>();
   call->place = std::move(place);
   for (const nb::handle entry : tensors) {
@@ -195,6 +196,9 @@ std::shared_ptr<CheckpointCall> CheckpointCallOf(const PySession& session, std::
     call->owners.push_back(std::move(read.owner));
   }
   call->options = OptionsOf<CheckpointOptions>(options);
+  for (const auto& [key, text] : metadata) {
+    call->options.metadata.emplace_back(nb::cast<std::string>(key), nb::cast<std::string>(text));
+  }
   call->options.progress = &session->checkpoint_progress();
   return call;
 }
@@ -227,19 +231,36 @@ void AddCheckpointCall(nb::class_<PySession>& session, const char* name, const c
                        decltype(&LoadCheckpoint) run) {
   session.def(
       name,
-      [run](const PySession& self, std::string at, nb::handle tensors, nb::dict options) {
+      [run](const PySession& self, std::string at, nb::handle tensors, nb::dict options,
+            nb::dict metadata) {
         Session* const on = self->Require();
-        auto call = CheckpointCallOf(self, std::move(at), tensors, options);
+        auto call = CheckpointCallOf(self, std::move(at), tensors, options, metadata);
         return DictOf(ValueOrRaise(self->desk().Call([state = self.state(), on, call, run] {
           return run(on, call->place, call->tensors, call->options);
         })));
       },
-      nb::arg(place), nb::arg("tensors"), nb::arg("options") = nb::dict());
+      nb::arg(place), nb::arg("tensors"), nb::arg("options") = nb::dict(),
+      nb::arg("metadata") = nb::dict());
 }
 
 void AddCheckpoints(nb::class_<PySession>& session) {
   AddCheckpointCall(session, "load", "uri", &LoadCheckpoint);
   AddCheckpointCall(session, "save", "directory", &SaveCheckpoint);
+  session.def(
+      "checkpoint_info",
+      [](const PySession& self, std::string uri, nb::dict options) {
+        Session* const on = self->Require();
+        auto call = CheckpointCallOf(self, std::move(uri), nb::list(), options, nb::dict());
+        const CheckpointInfo info =
+            ValueOrRaise(self->desk().Call([state = self.state(), on, call] {
+              return ReadCheckpointInfo(on, call->place, call->options);
+            }));
+        nb::dict metadata;
+        for (const auto& [key, text] : info.metadata) metadata[key.c_str()] = text;
+        return nb::make_tuple(nb::cast(info.tensors), metadata);
+      },
+      nb::arg("uri"), nb::arg("options") = nb::dict(),
+      "The tensors' names, and the texts that were saved with them.");
   session.def(
       "checkpoint_progress",
       [](const PySession& self) {

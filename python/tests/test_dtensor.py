@@ -92,5 +92,5 @@ def test_uneven_strided_shards_that_no_shape_tells_are_refused_on_every_rank() -
 def test_meshes_and_placements_that_do_not_fit() -> None:
     with pytest.raises(InvalidSpec, match="'w': a mesh of 2 dimensions has 1 placements"):
         read(DTensor((4,), (2, 2), [Shard(0)], Tensor((2,))))
-    with pytest.raises(InvalidSpec, match="'w': placement .* cuts a tensor of 1 dimensions"):
+    with pytest.raises(InvalidSpec, match="'w': placement .* cuts dimension"):
         read(DTensor((4,), (2,), [Shard(1)], Tensor((2,))))

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import sluice
 from local_ranks import on_ranks
@@ -163,19 +164,50 @@ def test_environment_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         sluice.Session.from_env()
 
 
-def test_metrics(session: sluice.Session) -> None:
-    source, target = bytearray(b"x" * 1000), bytearray(1000)
-    session.transfer({"w": source}, {"w": target}).run()
-    metrics = session.metrics()
+def scraped(exporter: sluice.Exporter) -> dict[str, float]:
+    """The values of what is served, by name and labels, of which each has its help and type."""
+    url = f"http://127.0.0.1:{exporter.port}/metrics"
+    text = urllib.request.urlopen(url, timeout=LIMIT_SECONDS).read().decode()
+    values = {}
+    for head, kind, line in zip(*[iter(text.splitlines())] * 3):
+        name = head.split()[2]
+        assert head.startswith("# HELP sluice_") and line.startswith(name + "{")
+        assert kind == f"# TYPE {name} {'counter' if name.endswith('_total') else 'gauge'}"
+        labels, value = line.rsplit(" ", 1)
+        values[labels] = float(value)
+    return values
+
+
+def rank_is_scraped(session: sluice.Session) -> Any:
+    rank = session.rank
+    given = {"w": bytearray(1000)}
     with sluice.prometheus(session, port=0) as exporter:
-        url = f"http://127.0.0.1:{exporter.port}/metrics"
-        text = urllib.request.urlopen(url, timeout=LIMIT_SECONDS).read().decode()
+        before = scraped(exporter)
+        transfer = session.transfer(given if rank == 0 else None, given if rank == 1 else None)
+        for _ in range(5):
+            transfer.run()
+        after = scraped(exporter)
+        metrics = session.metrics()
         with pytest.raises(urllib.error.HTTPError, match="404"):
-            urllib.request.urlopen(url + "/nothing", timeout=LIMIT_SECONDS)
-    assert metrics["runs"] == 1 and metrics["buckets_finished"] >= 1
-    assert 'sluice_runs{rank="0"} 1' in text and "sluice_metrics_age_seconds" in text
+            urllib.request.urlopen(f"http://127.0.0.1:{exporter.port}/nothing")
     session.reset_metrics()
-    assert session.metrics()["runs"] == 0 and target == source
+    return [before, after, metrics, session.metrics()]
+
+
+def test_metrics() -> None:
+    for rank, (before, after, metrics, reset) in enumerate(run_ranks(2, rank_is_scraped)):
+        label = f'{{rank="{rank}"}}'
+        assert before[f"sluice_runs_total{label}"] == 0
+        assert after[f"sluice_runs_total{label}"] == metrics["runs"] == 5
+        moved = [metrics["sent_bytes"], metrics["received_bytes"]]
+        assert moved == ([0, 5000] if rank else [5000, 0])
+        assert moved == [after[f"sluice_sent_bytes_total{label}"],
+                         after[f"sluice_received_bytes_total{label}"]]
+        assert after[f"sluice_buckets_total{label}"] == metrics["buckets_finished"] >= 5
+        assert after[f'sluice_info{{rank="{rank}",role="member",'
+                     f'version="{sluice.__version__}"}}'] == 1
+        assert f"sluice_metrics_age_seconds{label}" in after
+        assert reset["runs"] == reset["sent_bytes"] == reset["received_bytes"] == 0
 
 
 def test_prometheus_port_in_use(session: sluice.Session) -> None:
@@ -332,3 +364,23 @@ def test_in_a_child_of_fork_every_call_raises_and_the_parent_goes_on() -> None:
             assert "Error" in error["types"], (call, error)
             assert "fork" in error["text"], (call, error)
     assert results[1][2] == "x" * 8
+
+
+def test_a_session_of_one_process(tmp_path: Path) -> None:
+    with sluice.Session.local(budget_buckets=4) as session:
+        assert (session.rank, session.size) == (0, 1)
+        assert [member.pid for member in session.members] == [os.getpid()]
+        target = np.zeros(3, np.float32)
+        session.sync({"w": np.ones(3, np.float32)}, {"w": target})
+        assert target.tolist() == [1, 1, 1]
+    with pytest.raises(sluice.InvalidSpec, match="did you mean 'budget_buckets'"):
+        sluice.Session.local(budget_bukets=4)  # type: ignore[call-arg]
+
+
+def test_checkpoints_of_one_process(tmp_path: Path) -> None:
+    sluice.save(tmp_path / "x", {"w": np.ones(3, np.float32), "step": 7}, dtype="float16",
+                progress=False)
+    found = {"w": np.zeros(3, np.float32), "step": 0}
+    stats = sluice.load(tmp_path / "x", found, strict=True, progress=False)
+    assert found["w"].tolist() == [1, 1, 1] and found["step"] == 7
+    assert stats["missing"] == stats["unexpected"] == []

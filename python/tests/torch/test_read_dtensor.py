@@ -173,7 +173,7 @@ def test_the_orders_that_pytorch_reads_out_of_strided_shards() -> None:
                 "torch.distributed.tensor._dtensor_spec").ShardOrderEntry
             strided = spec_of._convert_shard_order_to_StridedShard(
                 (entry_of(0, order),), (Shard(0),) * 3, mesh)
-            mine = [_dtensor._placement(one, 1) for one in strided]
+            mine = [layouts.placement_of(one) for one in strided]
             decoded = _dtensor._decode((2, 3, 4), tuple(mine))
             assert decoded is not None
             assert (decoded[1] or (0, 1, 2)) == order
