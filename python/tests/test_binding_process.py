@@ -360,7 +360,7 @@ def test_a_session_that_is_dropped_with_a_run_in_flight(answers: bool) -> None:
                 say("freed")
 
         def other():
-            session = fabrics[1].session({{"timeout": 8}})
+            session = fabrics[1].session({{"timeout": 8, "progress_thread": {answers}}})
             connection, data = connect(session)
             try:
                 while True:

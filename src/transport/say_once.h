@@ -24,8 +24,8 @@ void SetLineSink(LineSink sink);
 // Says for what one call waits: after 5 seconds, and every 10 seconds from then on. Thread: one.
 class LongWait {
  public:
-  // To be called whenever the call looks again. Where a line is due, `for_what` says "server 1 to
-  // join"; an empty text is not said.
+  // To be called whenever the call looks again. `for_what` says "server 1 to join", and is called
+  // where a line is due. An empty text is not said.
   void Look(absl::FunctionRef<std::string()> for_what);
 
  private:
