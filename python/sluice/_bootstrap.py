@@ -52,7 +52,13 @@ def by_environment(options: Mapping[str, Any], overrides: Mapping[str, Any],
         checked = _sluice.check_session_options(options)
     except InvalidSpec as error:
         failure = error
-    world = _sluice.World.from_environment({}, **overrides)
+    try:
+        world = _sluice.World.from_environment({}, **overrides)
+    except InvalidSpec as error:
+        if str(error).count(f"(process {os.getpid()} on ") > 1:
+            raise InvalidSpec("this process has a session of this world already: close that one "
+                              "first") from error
+        raise
     try:
         return world, world.session(False, [], timeout, checked), failure
     except BaseException:

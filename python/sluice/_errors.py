@@ -127,5 +127,8 @@ _CLASSES: dict[int, type[Error]] = {
 def from_status(code: int, message: str, ranks: Iterable[int] = (), tensor: str | None = None,
                 epoch: int | None = None, is_disagreement: bool = False) -> Error:
     """The exception for a status of the C++ library, and for the fields that it has."""
+    from ._words import in_python  # after an error alone
+
+    ranks = list(ranks)
     kind = Disagreement if is_disagreement else _CLASSES.get(code, Error)
-    return kind(message, code=code, ranks=ranks, tensor=tensor, epoch=epoch)
+    return kind(in_python(message, ranks), code=code, ranks=ranks, tensor=tensor, epoch=epoch)

@@ -398,6 +398,7 @@ class Box(_Frozen):
             raise InvalidSpec(f"a box of shape {list(self.shape)} has no element")
 
     def overlaps(self, other: Box) -> bool:
+        """Whether they have an element in common."""
         return all(a < b + n and b < a + m for a, m, b, n in
                    zip(self.offset, self.shape, other.offset, other.shape))
 

@@ -30,6 +30,7 @@ class Exporter:
         return int(self._server.server_address[1])
 
     def close(self) -> None:
+        """Ends the serving. Thread: any."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

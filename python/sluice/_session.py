@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from . import _bootstrap, _sluice
+from . import _bootstrap, _sluice, _words
 from ._errors import Error, InvalidSpec
 from ._group import Group
 from ._streams import Stream as StreamLike
@@ -57,6 +57,7 @@ class Session(Group):
         self._members = list(members)
         self._owned = owned
         self._closed = False
+        _words.note(self)
 
     # Who takes part.
 

@@ -462,6 +462,8 @@ def open_stream(session: Group, uri: str | os.PathLike[str], *,
         checked["uri"] = "" if uri == "" else place_of("uri", uri)
         if (generator is None) == (not uri):
             raise InvalidSpec("a stream needs a uri or a generator, and not both")
+        if checked.get("format") == "raw" and not checked.get("item_bytes"):
+            raise InvalidSpec('format="raw" takes item_bytes, the size of an item')
         if generator is not None and not callable(generator):
             raise InvalidSpec(f"generator is {generator!r}, which cannot be called")
         if transform is not None:

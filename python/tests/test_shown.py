@@ -86,3 +86,12 @@ def test_constructors_say_what_to_call(make: Any, how: str) -> None:
     with pytest.raises(TypeError) as error:
         make()
     assert how in str(error.value)
+
+
+def test_every_public_name_is_described() -> None:
+    kinds = {name: getattr(sluice, name) for name in sluice.__all__ if name != "NO_STREAM"}
+    assert [name for name, value in kinds.items() if not (value.__doc__ or "").strip()] == []
+    methods = {f"{name}.{own}": value for name, kind in kinds.items() if isinstance(kind, type)
+               for own, value in vars(kind).items() if callable(value) and own[0] != "_"}
+    assert "Session.load" in methods
+    assert [name for name, value in methods.items() if not value.__doc__] == []
