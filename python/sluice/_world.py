@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from . import _bootstrap, _sluice
 from ._errors import InvalidSpec
 from ._log import inform
 from ._session import Member, Session
+from ._texts import check_made
 from ._transfer import Renames
 from ._versions import Versions
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._options import SessionOptions
 
 Roles = Union[Mapping[str, int], Iterable[str], None]
 
@@ -22,7 +28,8 @@ class World:
     `World.join` makes it. Thread: any, one call at a time.
     """
 
-    def __init__(self, native: _sluice.World) -> None:
+    def __init__(self, native: Any = None) -> None:
+        check_made(native, _sluice.World, "a World", "World.join(...)")
         self._native = native
         self._role = str(native.role)
         self._rank = int(native.rank)
@@ -105,12 +112,12 @@ class World:
         self._native.wait_for_all(timeout)
 
     def session(self, roles: Iterable[str] | None = None, *, min: Mapping[str, int] | None = None,
-                join_timeout: float | None = None, **options: Any) -> Session:
+                join_timeout: float | None = None, **options: Unpack[SessionOptions]) -> Session:
         """Collective among those present; blocks. The next epoch, and its session.
 
         `min`: how many members of a role are enough; of other roles all have to be there. `roles`:
         checked against those that were declared. `join_timeout`: seconds to wait for members; None:
-        as long as `join` was told. `options`: as Session.from_env has them.
+        as long as `join` was told. `options`: those of `SessionOptions`.
         Close this world's session before, also where it has failed. Ranks of a DTensor's mesh are
         ranks of this member's role.
 
@@ -122,7 +129,7 @@ class World:
         known = self._roles
         if roles is not None and list(roles) != known:
             raise InvalidSpec(f"roles are {list(roles)}; this world was joined with {known}")
-        options = _sluice.check_session_options(options)
+        checked = _sluice.check_session_options(options)
         at_least = list((min or {}).items())
         for name, _ in at_least:
             if name not in known:
@@ -131,7 +138,7 @@ class World:
             raise InvalidSpec(f"the session of epoch {self.epoch} is open; close it before the "
                               "next one")
         native = self._native.session(epoch=True, at_least=at_least, timeout=join_timeout,
-                                      options=options)
+                                      options=checked)
         members = [Member(**member) for member in self._native.epoch_members()]
         self._session = Session(native, members=members, epoch=self.epoch,
                                 rank_of=_RanksOfRole(members, self._role, self.epoch))
@@ -140,7 +147,7 @@ class World:
 
     def versions(self, src: Any = None, dst: Any = None, *, min: Mapping[str, int] | None = None,
                  rename: Renames = None, join_timeout: float | None = None,
-                 **options: Any) -> Iterator[int]:
+                 **options: Unpack[SessionOptions]) -> Iterator[int]:
         """A loop that carries one version of `src` into `dst` in each round, and yields its number.
 
             for version in world.versions(src=model):     # the trainer: the body trains

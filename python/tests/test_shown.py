@@ -80,6 +80,7 @@ def test_dir_has_the_public_names() -> None:
 
 
 @pytest.mark.parametrize("make, how", [
+    (lambda: sluice.World("tcp://x:1"), "World.join"),
     (lambda: sluice.Session(), "Session.from_env"), (lambda: sluice.Session(2), "Session.local"),
 ])
 def test_constructors_say_what_to_call(make: Any, how: str) -> None:
