@@ -34,6 +34,8 @@ SMALLER = [
     (r"--items 32 --item-bytes 8M", "--items 8 --item-bytes 1M"),
     (r"--latency-ms \d+", "--latency-ms 5"),
     (r"--model llama-3-70b\b", "--model llama-3-70b --layers 2 --scale 8"),
+    (r"--model deepseek-v3\b", "--model deepseek-v3 --layers 4"),
+    (r"--tensors 48", "--tensors 4"),
 ]
 
 # (pattern of what a command begins with, why it does not run here).
@@ -93,7 +95,9 @@ class Here:
                 path = self.programs[name]
                 text = self.output([path, "--help"])
                 for command in re.findall(r"^  ([a-z]+) {2,}", text, re.M):
-                    text += self.output([path, command, "--help"])
+                    short = self.output([path, command, "--help"])
+                    more = "--help-all" in short
+                    text += self.output([path, command, "--help-all"]) if more else short
             else:
                 path = ROOT / program
                 assert path.is_file(), f"there is no {program}"

@@ -35,6 +35,7 @@ def examples_run(mpirun, programs, folder):
             code, text = run([program, *command, "--help"])
             assert code == 0, (code, text)
             assert "\nExit codes: 0 all is well; " in text, text
+            is_short(text, run([program, *command, "--help-all"]))
             # Folders first: the repository may be below /tmp, too.
             script = example_of(text).replace("/tmp/", folder + "/")
             script = script.replace("scripts/mpirun.sh", mpirun)
@@ -42,8 +43,20 @@ def examples_run(mpirun, programs, folder):
                 script = script.replace("build/bin/" + each, path)
             assert program in script, script
             code, output = run(["sh", "-ec", script])
-            found = [1] if command == ["doctor"] else []  # something to do here
+            found = [1] if command == ["doctor"] else []  # something is missing here
             assert code in [0, *found], (script, code, output)
+
+
+def is_short(text, all_flags):
+    """Fits a screen; what it leaves out is in --help-all."""
+    assert max(map(len, text.splitlines())) <= 100 and " in [" not in text, text
+    flags = re.findall(r"^  (-\S+)", text, re.M)
+    assert len(flags) <= 21, flags
+    if "--help-all" in text:
+        code, more = all_flags
+        assert code == 0 and max(map(len, more.splitlines())) <= 100, (code, more)
+        known = re.findall(r"^  (-\S+)", more, re.M)
+        assert set(flags) < set(known), (flags, known)
 
 
 def no_command_means_help(programs):

@@ -74,7 +74,10 @@ void AddFlags(CLI::App* app, CheckpointBenchOptions* o) {
           "mkdir -p /tmp/checkpoint\n"
           "scripts/mpirun.sh --oversubscribe -np 4 build/bin/sluice-bench checkpoint --make \\\n"
           "  --path buffered:/tmp/checkpoint --shape 1024,1024 --tensors 8 \\\n"
-          "  --save-layout '4:S(0)' --layout '2,2:R,S(1)'");
+          "  --save-layout '4:S(0)' --layout '2,2:R,S(1)'",
+          "",
+          {"path", "layout", "make", "save-layout", "shape", "dtype", "tensors", "model", "system",
+           "scale", "budget-bytes", "iters", "baseline", "cold", "check", "json"});
 }
 
 FlagConfig Config(const CheckpointBenchOptions& options) {

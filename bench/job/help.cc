@@ -12,24 +12,101 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "job/exit_codes.h"
 
 namespace sluice::bench {
 namespace {
 
+constexpr size_t kWidth = 96;
+constexpr size_t kTextBegins = 30;
+
+// Lines of `text`, cut at blanks, each behind `begins` blanks but for the first.
+std::string Wrapped(absl::string_view text, size_t begins) {
+  std::string lines;
+  size_t width = begins;
+  for (const absl::string_view word : absl::StrSplit(text, ' ')) {
+    if (width > begins && width + 1 + word.size() > kWidth) {
+      absl::StrAppend(&lines, "\n", std::string(begins, ' '));
+      width = begins;
+    } else if (width > begins) {
+      absl::StrAppend(&lines, " ");
+      ++width;
+    }
+    absl::StrAppend(&lines, word);
+    width += word.size();
+  }
+  return lines;
+}
+
+// What an option takes: "TEXT", "{relay,naive}"; without ranges.
+std::string ValueOf(const CLI::Option& option) {
+  std::string type = option.get_type_size() == 0 ? "" : option.get_type_name();
+  const size_t colon = type.find(':');
+  if (colon != std::string::npos) {
+    type = type[colon + 1] == '{' ? type.substr(colon + 1) : type.substr(0, colon);
+  }
+  return absl::StrCat(type.empty() ? "" : " ", type, option.get_required() ? " REQUIRED" : "");
+}
+
 class ExampleFirst final : public CLI::Formatter {
  public:
-  explicit ExampleFirst(const std::string& example)
-      : example_(absl::StrCat("Example, in the repository's folder:\n  ",
+  ExampleFirst(const std::string& example, std::vector<std::string> first)
+      : first_(std::move(first)),
+        example_(absl::StrCat("Example, in the repository's folder:\n  ",
                               absl::StrReplaceAll(example, {{"\n", "\n  "}}), "\n\n")) {}
 
   std::string make_help(const CLI::App* app, std::string name,
                         CLI::AppFormatMode mode) const override {
-    return absl::StrCat(example_, CLI::Formatter::make_help(app, std::move(name), mode));
+    all_ = first_.empty() || mode == CLI::AppFormatMode::All;
+    const std::string help = CLI::Formatter::make_help(app, std::move(name), mode);
+    return absl::StrCat(example_,
+                        absl::StrReplaceAll(help, {{"\n\n\n\n", "\n\n"}, {"\n\n\n", "\n\n"}}));
+  }
+
+  std::string make_group(std::string group, bool is_positional,
+                         std::vector<const CLI::Option*> options) const override {
+    options.erase(std::remove_if(options.begin(), options.end(),
+                                 [this](const CLI::Option* each) { return !IsShown(*each); }),
+                  options.end());
+    return options.empty() ? ""
+                           : CLI::Formatter::make_group(std::move(group), is_positional, options);
+  }
+
+  std::string make_option(const CLI::Option* option, bool is_positional) const override {
+    std::string line =
+        absl::StrCat("  ", option->get_name(is_positional, !is_positional), ValueOf(*option));
+    if (line.size() + 2 > kTextBegins) {
+      absl::StrAppend(&line, "\n");
+      line.append(kTextBegins, ' ');
+    } else {
+      line.resize(kTextBegins, ' ');
+    }
+    return absl::StrCat(line, Wrapped(option->get_description(), kTextBegins), "\n");
+  }
+
+  std::string make_description(const CLI::App* app) const override {
+    return Wrapped(app->get_description(), 0) + "\n";
+  }
+
+  std::string make_footer(const CLI::App* app) const override {
+    return absl::StrCat(all_ ? "" : "\n--help-all tells of all other flags, too.\n\n",
+                        CLI::Formatter::make_footer(app));
   }
 
  private:
+  bool IsShown(const CLI::Option& option) const {
+    if (all_) return true;
+    const std::vector<std::string>& names = option.get_lnames();
+    return std::any_of(names.begin(), names.end(), [this](const std::string& name) {
+      return absl::StartsWith(name, "help") ||
+             std::find(first_.begin(), first_.end(), name) != first_.end();
+    });
+  }
+
+  const std::vector<std::string> first_;
+  mutable bool all_ = true;  // of the help that is being made
   const std::string example_;
 };
 
@@ -51,7 +128,7 @@ size_t Distance(absl::string_view a, absl::string_view b) {
 // The flag of `app` that is nearest to `flag`, with its dashes; empty if none is near.
 std::string Nearest(const CLI::App& app, absl::string_view flag) {
   std::string nearest;
-  size_t least = std::max<size_t>(1, (flag.size() - 2) / 3) + 1;
+  size_t least = flag.size() / 3 + 2;
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) {
       const size_t distance = Distance(flag.substr(2), name);
@@ -84,8 +161,11 @@ absl::Status FlagsStatus(const CLI::App& app, const CLI::ParseError& error) {
                    meant.empty() ? "; see " : " See ", name, " --help"));
 }
 
-void SetHelp(CLI::App* app, const std::string& example, const std::string& more) {
-  app->formatter(std::make_shared<ExampleFirst>(example));
+void SetHelp(CLI::App* app, const std::string& example, const std::string& more,
+             const std::vector<std::string>& first) {
+  app->formatter(std::make_shared<ExampleFirst>(example, first));
+  app->set_help_flag("-h,--help", "print this and exit");
+  if (!first.empty()) app->set_help_all_flag("--help-all", "print all flags and exit");
   app->footer(absl::StrCat(more, more.empty() ? "" : "\n\n", ExitCodesText()));
 }
 

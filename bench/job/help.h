@@ -1,9 +1,10 @@
-// How --help looks in all programs: an example that runs when it is pasted, the flags, and the exit
-// codes.
+// How --help looks in all programs: an example that runs when it is pasted, the flags that most
+// runs need, and the exit codes. --help-all has all flags.
 #ifndef SLUICE_BENCH_JOB_HELP_H_
 #define SLUICE_BENCH_JOB_HELP_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 
@@ -15,8 +16,10 @@ class ParseError;
 namespace sluice::bench {
 
 // `example`: lines to paste into a shell in the repository's folder. `more`: what follows the
-// flags, before the exit codes; may be empty.
-void SetHelp(CLI::App* app, const std::string& example, const std::string& more = "");
+// flags, before the exit codes; may be empty. `first`: the flags of --help, without dashes; with
+// none --help has all, and there is no --help-all.
+void SetHelp(CLI::App* app, const std::string& example, const std::string& more = "",
+             const std::vector<std::string>& first = {});
 
 // InvalidArgument: what is wrong with the flags of `app`, or of the command among them.
 // Says which flag is meant where an unknown one is near to it.

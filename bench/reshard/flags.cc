@@ -110,6 +110,7 @@ void AddRunFlags(CLI::App* app, Options* o) {
              "else in lines that begin with # [table]",
              OneOf({"table", "osu", "csv"})},
             {"--csv", &o->csv, "the same as --format csv"},
+            {"--wide", &o->wide, "a table with all columns, more than 100 characters wide"},
             {"--trace", &o->trace_file,
              "write the timed iterations here, for ui.perfetto.dev or chrome://tracing; with "
              "--compare-budgets those of the first budget"},
@@ -168,7 +169,10 @@ void AddFlags(CLI::App* app, Options* options) {
       "  --shape 4096,1024 --src '4:S(0)' --dst '2,2:R,S(1)'",
       "Many small chunks: 1250 tensors of 8 x 256 B, against one message per chunk:\n"
       "  scripts/mpirun.sh --oversubscribe -np 16 build/bin/sluice-bench reshard \\\n"
-      "    --shape 512 --tensors 1250 --src '8:S(0)' --dst '8@8-15:S(0)' --baseline isend,serial");
+      "    --shape 512 --tensors 1250 --src '8:S(0)' --dst '8@8-15:S(0)' --baseline isend,serial",
+      {"preset", "model", "system", "scale", "collective", "shape", "dtype", "src", "dst",
+       "minbytes", "maxbytes", "iters", "check", "budget-buckets", "compare-budgets", "baseline",
+       "json"});
 }
 
 }  // namespace sluice::bench

@@ -50,8 +50,9 @@ struct Options : WorkloadOptions {
   std::vector<std::string> baselines;           // run each of them as well
   std::string memory = "private";               // or shared
   std::string format = "table";
-  bool csv = false;  // becomes the format
-  int windowed = 0;  // tensors per window, whose targets come late; 0: all targets from the start
+  bool csv = false;   // becomes the format
+  bool wide = false;  // a table with all columns
+  int windowed = 0;   // tensors per window, whose targets come late; 0: all targets from the start
   std::string trace_file;
   int64_t trace_events = 16384;  // per rank
   bool progress_thread = false;

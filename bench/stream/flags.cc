@@ -14,7 +14,7 @@ FlagGroup SourceFlags(StreamBenchOptions* o) {
   return {
       "Where items come from",
       {{"--source", &o->source,
-        "file:DIR (around the page cache), buffered:DIR, mmap:DIR, http://HOST/BASE/, "
+        "DIR or file:DIR (around the page cache), buffered:DIR, mmap:DIR, http://HOST/BASE/, "
         "https://HOST/BASE/, or generator",
         Required()},
        {"--format", &o->format,
@@ -167,7 +167,10 @@ void AddStreamFlags(CLI::App* app, StreamBenchOptions* options) {
           "--force\n"
           "build/bin/sluice-bench stream --source buffered:/tmp/shards --latency-ms 5 \\\n"
           "  --budget-bytes 16M --baseline serial,threads:8x4",
-          "Under scripts/mpirun.sh every rank gets all items; with --share deal each a part.");
+          "Under scripts/mpirun.sh every rank gets all items; with --share deal each a part.",
+          {"source", "format", "item-bytes", "items", "epochs", "shuffle", "seed", "cursor",
+           "budget-bytes", "device", "batch", "share", "transform", "consume-us", "baseline",
+           "iters", "check", "json"});
 }
 
 }  // namespace sluice::bench

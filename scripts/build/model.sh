@@ -7,6 +7,10 @@
 # "states" is how many were visited: all of them where there is no error, otherwise those up to it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+. scripts/build/usage.sh
+show_usage "scripts/build/${0##*/}" "$@"
+
 model=$PWD/tests/model/gate.pml
 
 # The switches, and what they must show.

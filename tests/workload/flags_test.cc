@@ -111,6 +111,8 @@ TEST(Flags, AnUnknownOneIsNamedWithTheOneThatWasMeant) {
   EXPECT_EQ(SaidOf("move --timeout 3"),
             "there is no flag --timeout; did you mean --timeout-s? See program move --help");
   EXPECT_EQ(SaidOf("move -c 1 -q 2"), "there is no flag -c; see program move --help");
+  EXPECT_EQ(SaidOf("move --tmeout 3"),
+            "there is no flag --tmeout; did you mean --timeout-s? See program move --help");
   EXPECT_EQ(SaidOf("move --whatever"), "there is no flag --whatever; see program move --help");
   EXPECT_EQ(SaidOf("move up"), "\"up\" is of no flag; see program move --help");
   EXPECT_EQ(SaidOf("move -d f32"), "");

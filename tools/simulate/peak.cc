@@ -62,7 +62,10 @@ void AddPeakFlags(CLI::App* app, PeakOptions* options) {
   AddSimFlags(app, "0,1,2,4,8,16,32", &options->sim);
   SetHelp(app,
           "build/bin/sluice-sim peak --model llama-3-8b --layers 2 \\\n"
-          "  --system llama-3-8b-fsdp8-tp8 --budget-buckets 0,8");
+          "  --system llama-3-8b-fsdp8-tp8 --budget-buckets 0,8",
+          "",
+          {"preset", "model", "system", "layers", "scale", "collective", "ranks", "shape", "src",
+           "dst", "budget-buckets", "bucket-bytes", "max-in-flight", "network", "json"});
 }
 
 int RunPeak(PeakOptions* options) {

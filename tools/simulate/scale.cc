@@ -97,7 +97,10 @@ void AddScaleFlags(CLI::App* app, ScaleOptions* options) {
                   "of all-to-all and peers: from each rank to each of its peers [8M]")
       ->group(what);
   AddSimFlags(app, "8", &options->sim);
-  SetHelp(app, "build/bin/sluice-sim scale --family all-to-all --ranks 16:64:2 --budget-buckets 8");
+  SetHelp(app, "build/bin/sluice-sim scale --family all-to-all --ranks 16:64:2 --budget-buckets 8",
+          "",
+          {"family", "ranks", "peers", "pair-bytes", "budget-buckets", "bucket-bytes",
+           "max-in-flight", "network", "json"});
 }
 
 int RunScale(ScaleOptions* options) {

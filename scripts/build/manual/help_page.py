@@ -1,12 +1,11 @@
-"""What a program's --help says, as CLI11 prints it and bench/job/help.cc begins it, taken apart."""
+"""What a program's --help says, as CLI11 and bench/job/help.cc print it, taken apart."""
 import dataclasses
 import os
 import re
 import subprocess
 
-# "  -n,--iters INT   timed iterations". From CLI11 2.5 on long names have a column of their own:
-# "  -n,     --iters INT   timed iterations", "          --check 0|1   what is verified".
-_OPTION = re.compile(r"(?: {2}| {8,12})(?P<names>-[^\s,]+(?:,\s*-[^\s,]+)*)(?: (?P<value>\S.*?))??"
+# "  -n,--iters INT   timed iterations".
+_OPTION = re.compile(r" {2}(?P<names>-[^\s,]+(?:,-[^\s,]+)*)(?: (?P<value>\S.*?))??"
                      r"(?:\s{2,}(?P<text>\S.*))?$")
 _ENTRY = re.compile(r"  (?P<name>[a-z][a-z-]*)\s{2,}(?P<text>\S.*)$")
 
@@ -19,11 +18,8 @@ class Option:
     text: str
 
     def shown_value(self):
-        """The value for a reader: "INT" of "INT:INT in [1 - 8]", and choices with bars."""
-        bounds = re.search(r" in (\[.+\])$", self.value)
-        if bounds:
-            return f"{self.value.partition(':')[0]} {bounds[1]}"
-        return "|".join(self.choices()) or self.value.partition(":")[0]
+        """The value for a reader: choices with bars."""
+        return "|".join(self.choices()) or self.value
 
     def choices(self):
         """The values that --help lists, or none."""
@@ -99,7 +95,15 @@ def output_of(program, *arguments):
                           timeout=60, env=alone).stdout
 
 
+def page_of(program, *command):
+    """The page of a program or of its command, with all flags."""
+    page = parse(output_of(program, *command, "--help"))
+    if any("--help-all" in option.names for option in page.options()):
+        page = parse(output_of(program, *command, "--help-all"))
+    return page
+
+
 def pages(program):
     """(the program's page, {command: its page})."""
-    main = parse(output_of(program, "--help"))
-    return main, {name: parse(output_of(program, name, "--help")) for name in main.commands}
+    main = page_of(program)
+    return main, {name: page_of(program, name) for name in main.commands}

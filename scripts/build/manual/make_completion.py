@@ -5,6 +5,7 @@
 """
 import pathlib
 import re
+import subprocess
 import sys
 
 import help_page
@@ -56,11 +57,34 @@ def preset_names(program, command, page):
                       help_page.output_of(program, command, "--list-presets"), re.M)
 
 
-def value_cases(function, command, page, presets):
+def known_names(program, command, option):
+    """What the program says that there is when it is asked for something that there is not."""
+    words = [program, command, "--shape", "8", option, "?"]
+    if option == "--dtype":
+        words += ["--src", "1:R", "--dst", "1:R"]
+    if command == "reshard":
+        words.append("--plan-only")  # which is done without a launcher
+    said = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          check=False, timeout=60).stdout
+    found = re.search(r"(?:there are|known): ((?:[\w-]+,? ?)+)", said)
+    return re.split(r",? ", found[1].partition(" and ")[0]) if found else []
+
+
+def values_of(program, command, page):
+    """{option: values} beside those that --help lists."""
+    known = {"--preset": preset_names(program, command, page)}
+    if command in ("reshard", "peak"):
+        known["--collective"] = known_names(program, command, "--collective")
+        known["--dtype"] = known_names(program, command, "--dtype")
+    return known
+
+
+def value_cases(function, command, page, known):
     """Branches for the values of a command's options."""
     for option in page.options():
         names = "|".join(f"{command}:{name}" for name in option.names)
-        choices = presets if "--preset" in option.names else option.choices()
+        lists = [known[name] for name in option.names if known.get(name)]
+        choices = lists[0] if lists else option.choices()
         shipped = [SHIPPED[name] for name in option.names if name in SHIPPED]
         if choices:
             yield (f"    {names})\n"
@@ -79,7 +103,7 @@ def completion(program):
     main, commands = help_page.pages(program)
     values, options = [], []
     for command, page in {"": main, **commands}.items():
-        values += value_cases(function, command, page, preset_names(program, command, page))
+        values += value_cases(function, command, page, values_of(program, command, page))
         words = " ".join(each for option in page.options() for each in option.names)
         options.append(f'    "{command}") options="{words}" ;;')
     return SCRIPT.format(name=name, function=function,
