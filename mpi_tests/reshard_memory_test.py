@@ -75,7 +75,7 @@ def growth_is_found(bench):
 def every_lane_has_its_own(bench):
     output, results = bench.passes(
         WORLD, FLAGS + WHOLE + ["--compare-budgets", "1,8", "--compare-transports", "direct,mpi",
-                                "--bucket-bytes", "128K", "--baseline", "isend"])
+                                "--bucket-bytes", "128K", "--baseline", "isend", "--wide"])
     assert len(results["results"]) == 4, output
     for result in results["results"]:
         check_memory(result)

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
@@ -15,6 +16,7 @@
 #include "checkpoint/report.h"
 #include "commands.h"
 #include "job/command.h"
+#include "report/progress_bar.h"
 #include "sluice/session.h"
 
 namespace sluice::bench {
@@ -46,6 +48,7 @@ class CheckpointCommand final : public Command {
 
   absl::Status Run(Ranks* ranks, std::unique_ptr<Fabric> fabric) override {
     ranks_ = ranks;
+    bar_.emplace(ranks->rank() == 0);
     PrintLater(TableHeader(options_, report_));
     SessionOptions session_options;
     session_options.timeout = session_options.patience = options_.timeout();
@@ -73,7 +76,9 @@ class CheckpointCommand final : public Command {
     CheckpointResult result = {.mode = "save"};
     for (int i = 0; i < options_.iterations; ++i) {
       const absl::StatusOr<CheckpointStats> stats =
-          SaveCheckpoint(session, directory_, mine->tensors(), options_.call);
+          Shown("save", i + 1, options_.iterations, [&](const CheckpointOptions& call) {
+            return SaveCheckpoint(session, directory_, mine->tensors(), call);
+          });
       if (!stats.ok()) return stats.status();
       const absl::StatusOr<std::vector<CheckpointRecord>> all = Gather({*stats, 0}, session);
       if (!all.ok()) return all.status();
@@ -115,7 +120,10 @@ class CheckpointCommand final : public Command {
   absl::Status LoadOurs(bool timed, Session* session, RankTensors* mine, CheckpointResult* result) {
     if (absl::Status status = BeforeLoad(session, mine); !status.ok()) return status;
     const absl::StatusOr<CheckpointStats> stats =
-        LoadCheckpoint(session, UriOf(options_), mine->tensors(), options_.call);
+        Shown("load", ++loads_, options_.warmup + options_.iterations,
+              [&](const CheckpointOptions& call) {
+                return LoadCheckpoint(session, UriOf(options_), mine->tensors(), call);
+              });
     if (!stats.ok()) return stats.status();
     const auto all = Gather({*stats, CountWrong(*mine)}, session);
     if (!all.ok()) return all.status();
@@ -136,6 +144,20 @@ class CheckpointCommand final : public Command {
     if (!all.ok()) return all.status();
     AddIteration(*all, timed, way);
     return absl::OkStatus();
+  }
+
+  // What `call` returns, which is time number `number` of `all`; its progress is shown.
+  absl::StatusOr<CheckpointStats> Shown(
+      const char* what, int number, int all,
+      absl::FunctionRef<absl::StatusOr<CheckpointStats>(const CheckpointOptions&)> call) {
+    CheckpointProgress progress;
+    CheckpointOptions options = options_.call;
+    options.progress = &progress;
+    bar_->Begin(all > 1 ? absl::StrCat(what, " ", number, " of ", all) : what, 0, "");
+    bar_->Follow(&progress.total, &progress.done);
+    absl::StatusOr<CheckpointStats> stats = call(options);
+    bar_->Clear();
+    return stats;
   }
 
   // Leaves `*load` empty, and says why, if some rank cannot load this way.
@@ -218,6 +240,8 @@ class CheckpointCommand final : public Command {
   std::string directory_;
   TransferSpec spec_;
   Ranks* ranks_ = nullptr;
+  std::optional<ProgressBar> bar_;
+  int loads_ = 0;
   CheckpointReport report_;
 };
 

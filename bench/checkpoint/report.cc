@@ -8,21 +8,11 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "report/spread.h"
-#include "tensor/quoted.h"
 
 namespace sluice::bench {
 namespace {
 
 using Stats = CheckpointStats;
-
-std::string FlagsText(const CheckpointBenchOptions& options) {
-  std::string text;
-  for (const auto& [name, value] : Config(options)) {
-    const std::string shown = value.is_string() ? value.get<std::string>() : value.dump();
-    if (!shown.empty() && shown != "[]") absl::StrAppend(&text, " ", name, "=", Escaped(shown));
-  }
-  return text;
-}
 
 using R = CheckpointResult;
 
@@ -43,7 +33,7 @@ double Rate(const R& r) { return GbPerSecond(r.stats.file_bytes, 1e6 * MedianOf(
 Json WrongOf(const R& r) { return r.checked ? Json(r.wrong) : Json(); }
 std::string RatioText(const R& r) {
   if (!r.is_other) return "";
-  return absl::StrFormat("%.2f [%.2f .. %.2f]", r.ratio.medians, r.ratio.p25, r.ratio.p75);
+  return absl::StrFormat("%.2f [%.2f .. %.2f]", r.ratio.median, r.ratio.p25, r.ratio.p75);
 }
 
 Columns<R> CheckpointColumns(bool with_ratio) {
@@ -52,22 +42,32 @@ Columns<R> CheckpointColumns(bool with_ratio) {
           {"tensors_ignored", Of(&Stats::tensors_ignored)},
           {"files", Of(&Stats::files), {"files", "", 6}},
           {"pieces", Of(&Stats::file_pieces)},
-          {"bytes", Of(&Stats::file_bytes), {"bytes", "(B)", 14}},
-          {"bytes_read", OfOurs(&Stats::bytes_read), {"read", "(B)", 14}},
+          {"bytes",
+           Of(&Stats::file_bytes),
+           {.head = "bytes", .width = 9, .unit_of_cell = Unit::kBytes}},
+          {"bytes_read",
+           OfOurs(&Stats::bytes_read),
+           {.head = "read", .width = 9, .unit_of_cell = Unit::kBytes}},
           {"header_bytes", Of(&Stats::header_bytes)},
           {"delivered_bytes", Of(&Stats::bytes)},
-          {"sent_bytes", OfOurs(&Stats::sent_bytes), {"sent", "(B)", 14}},
+          {"sent_bytes",
+           OfOurs(&Stats::sent_bytes),
+           {.head = "sent", .width = 9, .unit_of_cell = Unit::kBytes}},
           {"retries", Of(&Stats::retries)},
           {"time_us", [](const R& r) { return TimesJson(Microseconds(r.seconds)); }},
           {"iterations_us", [](const R& r) { return Microseconds(r.seconds); }},
-          {"", MedianOf, {"time", "(s)", 10, 4}},
-          {"gb_per_s", Rate, {"rate", "(GB/s)", 9, 3}},
+          {"",
+           [](const R& r) { return 1e6 * MedianOf(r); },
+           {.head = "time", .width = 9, .unit_of_cell = Unit::kMicroseconds}},
+          {"gb_per_s", Rate, {"GB/s", "", 7, 3}},
           {"checked", &R::checked},
           {"sampled", &R::sampled},
           {"wrong", &R::wrong},
-          {"", WrongOf, {"#wrong", "", 8}},
+          {"", WrongOf, {"#wrong", "", 6}},
           {"peak/slots", Of(&Stats::slots_peak)},
-          {"peak/bytes", OfOurs(&Stats::budget_bytes_peak), {"peak", "(B)", 24}},
+          {"peak/bytes",
+           OfOurs(&Stats::budget_bytes_peak),
+           {.head = "staging at once", .width = 21, .unit_of_cell = Unit::kBytes}},
           {"limit/slots", Of(&Stats::slots_max)},
           {"limit/bytes", Of(&Stats::budget_bytes), kLimit},
           {"stage_s/plan", Seconds(&Stats::planning)},
@@ -76,7 +76,7 @@ Columns<R> CheckpointColumns(bool with_ratio) {
           {"stage_s/copy", Seconds(&Stats::copying)},
           {"stage_s/write", Seconds(&Stats::writing)},
           {"stage_s/sync", Seconds(&Stats::syncing)},
-          {"", RatioText, with_ratio ? Shown{"ratio", "", 20} : Shown{}}};
+          {"", RatioText, with_ratio ? Shown{"ratio", "", 19} : Shown{}}};
 }
 
 std::vector<BaselineResult> BaselinesOf(const R& r) {
@@ -123,12 +123,12 @@ void AddIteration(absl::Span<const CheckpointRecord> records, bool timed,
 std::string TableHeader(const CheckpointBenchOptions& options, const CheckpointReport& report) {
   const bool with_ratio = !options.baselines.empty();
   return absl::StrCat(
-      FirstLines("checkpoint", "", report), "#", FlagsText(options),
-      "\n# bytes: of the tensors in files; read: asked of storage, beside headers; "
-      "time: the whole call, median\n",
-      "# peak: most staging of any rank / limit; #wrong: - if nothing was compared; "
-      "1 GB = 10^9 bytes\n",
-      with_ratio ? "# ratio: time over that of load, and quartiles of the rounds' ratios\n" : "",
+      FirstLines("checkpoint", "", report),
+      OptionLines({}, Config(options), Config(CheckpointBenchOptions())),
+      "# bytes: of the tensors in files; read: asked of storage, beside headers; "
+      "time: of the call, median\n",
+      "# staging at once: most of any rank, of its limit; #wrong: - if nothing was compared\n",
+      with_ratio ? "# ratio: time over that of load, median and quartiles of the rounds\n" : "",
       "#\n", CheckpointColumns(with_ratio).TableHead());
 }
 

@@ -30,6 +30,7 @@ int Command::Execute(absl::StatusOr<std::unique_ptr<Job>> job, const absl::Statu
   if (!job.ok()) return StayAlone(flags.ok() ? job.status() : flags);
   job_ = *std::move(job);
   rank_ = job_->rank();
+  last_words_ = std::make_unique<LastWords>(rank_ == 0);
   report_->world = job_->size();
   report_->mpi = job_->mpi();
   auto fabric = job_->MakeFabric(settings_.ranks_per_node, settings_.timeout);
@@ -82,6 +83,7 @@ void Command::Print(const std::string& text) const {
 }
 
 bool Command::SaveResults() const {
+  if (rank_ == 0 && last_words_ != nullptr) SetLastWords(Footer());
   const absl::Status written = WriteJson();
   if (written.ok()) return true;
   PrintTo(stderr, absl::StrCat("# error: ", written.message(), "\n"));
@@ -104,6 +106,7 @@ absl::Status Command::AllOk(Ranks* ranks, const absl::Status& mine, Ranks::Progr
 }
 
 void Command::EndWith(int code, const absl::Status& status, const std::string& id) {
+  last_words_ = nullptr;  // launchers end who is left by SIGTERM
   report_->finished = true;
   AddError(id, status);
   if (rank_ == 0) {
@@ -129,6 +132,7 @@ absl::Status Command::WriteJson() const {
 }
 
 int Command::Finish() {
+  last_words_ = nullptr;  // launchers end who is left by SIGTERM
   report_->finished = true;
   Print(Footer());
   bool is_good = SaveResults() && IsGood() && report_->errors.empty();
@@ -141,6 +145,7 @@ int Command::Finish() {
 }
 
 int Command::Refuse(const absl::Status& status, int code) {
+  last_words_ = nullptr;  // launchers end who is left by SIGTERM
   report_->finished = true;
   AddError("", status);
   if (rank_ == 0) {

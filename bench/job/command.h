@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "job/exit_codes.h"
 #include "job/job.h"
+#include "job/last_words.h"
 #include "job/ranks.h"
 #include "report/report.h"
 #include "sluice/fabric.h"
@@ -66,8 +67,10 @@ class Command {
   // The same, once something else is printed: not if nothing can be run.
   void PrintLater(const std::string& head) { head_ = head; }
   // Writes the results file on rank 0; says on its standard error what went wrong. False if
-  // anything did.
+  // anything did. What the table has to say so far is what an interrupt prints.
   bool SaveResults() const;
+  // What an interrupt prints from now on.
+  void SetLastWords(const std::string& text) const { last_words_->Set(text); }
   void AddError(const std::string& id, const absl::Status& status);
   // An error of what has to be there means that nothing can be run here, unless a flag is wrong.
   // Returns `status`, for Run to return.
@@ -98,6 +101,7 @@ class Command {
   JobReport* const report_;
   std::unique_ptr<Job> job_;  // null: there is none
   int rank_ = 0;
+  std::unique_ptr<LastWords> last_words_;
   bool cannot_run_ = false;
   mutable std::string head_;  // to be printed before the next text
 };

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "device/cache_share.h"
+#include "job/last_words.h"
 #include "tensor/error_text.h"
 #include "transport/deadline.h"
 #include "transport/introduction.h"
@@ -125,6 +126,7 @@ class Ranks::Watch {
       pause_ms = kLookMs;
       status = processes_.Check();
     }
+    if (WasInterrupted()) return;
     const std::string line =
         absl::StrCat("sluice-bench: rank ", rank_, ": ", status.message(), "\n");
     std::fputs(line.c_str(), stderr);

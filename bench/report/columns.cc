@@ -3,16 +3,26 @@
 
 #include <cstddef>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "tensor/quoted.h"
+#include "workload/numbers.h"
 
 namespace sluice::bench {
 namespace {
 
+std::string TimeName(double us) {
+  if (us >= 1e6) return absl::StrFormat("%.2f s", us / 1e6);
+  if (us >= 1e3) return absl::StrFormat("%.2f ms", us / 1e3);
+  return absl::StrFormat("%.1f us", us);
+}
+
 std::string Cell(const Json& value, const Shown& shown) {
+  if (shown.unit_of_cell == Unit::kBytes) return BytesName(value.get<int64_t>());
+  if (shown.unit_of_cell == Unit::kMicroseconds) return TimeName(value.get<double>());
   if (value.is_string()) return Escaped(value.get<std::string>());
   const bool is_whole = !value.is_number_float() && shown.digits == 0;
   if (is_whole || !value.is_number()) return value.dump();
@@ -38,6 +48,7 @@ std::string CellsOf(const char* first, const std::vector<ColumnStyle>& styles,
       absl::StrAppend(&line, "  ", cells[i]);
     }
   }
+  absl::StripTrailingAsciiWhitespace(&line);
   return line + "\n";
 }
 
@@ -66,7 +77,11 @@ std::string ColumnTexts::TableLine(const std::vector<Json>& values) const {
       cells[i] = values[i].is_null() ? table.none : Cell(values[i], table);
     } else if (table.is_limit && !values[cell].is_null()) {
       const bool is_none = values[i].is_null() || values[i] == 0;
-      absl::StrAppend(&cells[cell], "/", is_none ? "-" : Cell(values[i], *shown));
+      if (shown->unit_of_cell == Unit::kNone) {
+        absl::StrAppend(&cells[cell], "/", is_none ? "-" : Cell(values[i], *shown));
+      } else if (!is_none) {
+        absl::StrAppend(&cells[cell], " of ", Cell(values[i], *shown));
+      }
     }
   }
   return CellsOf(" ", styles_, cells);

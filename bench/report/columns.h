@@ -2,6 +2,7 @@
 #ifndef SLUICE_BENCH_REPORT_COLUMNS_H_
 #define SLUICE_BENCH_REPORT_COLUMNS_H_
 
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
@@ -14,6 +15,12 @@ namespace sluice::bench {
 
 using Json = nlohmann::ordered_json;
 
+enum class Unit : uint8_t {
+  kNone,
+  kBytes,         // "12 KiB"; a limit as "12 KiB of 136 MiB", and nothing where there is none
+  kMicroseconds,  // "45.3 us", "1.31 s"
+};
+
 // How a table or CSV shows a column; without a head it does not.
 struct Shown {
   const char* head = nullptr;
@@ -23,6 +30,7 @@ struct Shown {
   double scale = 1;        // what is shown for 1
   const char* none = "-";  // what a table shows for null; CSV shows nothing
   bool is_limit = false;
+  Unit unit_of_cell = Unit::kNone;  // of a table: each cell has its unit
 };
 // In a table, what stands behind the cell before it: "PEAK/LIMIT". 0 is no limit.
 inline constexpr Shown kLimit = {.is_limit = true};
@@ -75,8 +83,10 @@ struct Column {
 template <typename Row>
 class Columns : public ColumnTexts {
  public:
-  Columns(std::initializer_list<Column<Row>> columns) : columns_(columns) {
-    for (const Column<Row>& column : columns) styles_.push_back(column.style);
+  Columns(std::initializer_list<Column<Row>> columns)
+      : Columns(std::vector<Column<Row>>(columns)) {}
+  explicit Columns(std::vector<Column<Row>> columns) : columns_(std::move(columns)) {
+    for (const Column<Row>& column : columns_) styles_.push_back(column.style);
   }
 
   std::string TableRow(const Row& row) const { return TableLine(ValuesOf(row)); }

@@ -11,17 +11,20 @@ namespace sluice::bench {
 namespace {
 
 constexpr int64_t kBetweenNs = 200'000'000;
+constexpr int64_t kFirstLineNs = 3'000'000'000;  // that is not drawn over
+constexpr int64_t kBetweenLinesNs = 10'000'000'000;
 
 }  // namespace
 
-ProgressLine::ProgressLine(bool asked_for)
-    : shown_(asked_for || isatty(STDERR_FILENO) == 1), next_ns_(begin_ns_ + kBetweenNs) {}
+ProgressLine::ProgressLine(bool draws)
+    : draws_(draws || isatty(STDERR_FILENO) == 1),
+      next_ns_(begin_ns_ + (draws_ ? kBetweenNs : kFirstLineNs)) {}
 
 void ProgressLine::Draw(absl::string_view text) {
-  next_ns_ = MonotonicNs() + kBetweenNs;
-  absl::FPrintF(stderr, "\r\033[K%s", text);
+  next_ns_ = MonotonicNs() + (draws_ ? kBetweenNs : kBetweenLinesNs);
+  absl::FPrintF(stderr, draws_ ? "\r\033[K%s" : "# %s\n", text);
   std::fflush(stderr);
-  drawn_ = true;
+  drawn_ = draws_;
 }
 
 void ProgressLine::Clear() {

@@ -2,11 +2,14 @@
 #ifndef SLUICE_BENCH_REPORT_REPORT_H_
 #define SLUICE_BENCH_REPORT_REPORT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
+#include "job/flag_list.h"
 #include "report/columns.h"
 #include "report/spread.h"
 
@@ -63,6 +66,17 @@ struct BaselineResult {
   int64_t wrong = 0;
   std::vector<double> iterations_us;  // left out of results if empty
 };
+// One of several runs that differ in their budgets.
+struct BudgetRun {
+  int64_t limit_buckets = 0;  // 0: no limit
+  int64_t peak_buckets = 0;   // of the busiest rank
+  int64_t peak_bytes = 0;
+  double time_us = 0;
+};
+// A line for each run: "With a budget of 8 it needs 8 buckets and 45.5 MiB at once, and 1.63 times
+// the time." The times are over that of the first run. Nothing of none.
+std::string BudgetWords(absl::Span<const BudgetRun> runs);
+
 // `baselines` of a result, null for those with a reason, and `baseline_reasons`. Nothing of none.
 void AddBaselines(const std::vector<BaselineResult>& baselines, Json* result);
 
@@ -77,6 +91,14 @@ std::string ResultsText(const Json& results);
 // then "# 4 ranks on 2 hosts: node1,node2; Open MPI ...".
 std::string FirstLines(const std::string& command, const std::string& more,
                        const JobReport& report);
+// "# transport=tcp iters=3": `first`, and of `given` what differs from `usual`, which has the same
+// names; at most kTableWidth characters a line. Nothing of nothing.
+inline constexpr size_t kTableWidth = 100;
+std::string OptionLines(std::vector<std::string> first, const FlagConfig& given,
+                        const FlagConfig& usual);
+// `row`, which ends in a newline, with the name of its case behind it, or in a line above where it
+// would be longer than kTableWidth.
+std::string RowOfCase(const std::string& row, const std::string& name);
 // The last lines of a table: "# error: CASE: MESSAGE".
 std::string ErrorLines(const JobReport& report);
 

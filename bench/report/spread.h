@@ -24,10 +24,10 @@ inline double Median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-// Another way's times over ours: of the medians, and quartiles of the rounds' ratios. 0 where we
-// took none.
+// Another way's times over ours, round by round: the median of these ratios and their quartiles. 0
+// where we took none.
 struct TimeRatio {
-  double medians = 0;
+  double median = 0;
   double p25 = 0;
   double p75 = 0;
 };
@@ -36,7 +36,7 @@ inline TimeRatio RatioOf(const std::vector<double>& theirs, const std::vector<do
   std::vector<double> ratios;
   ratios.reserve(theirs.size());
   for (size_t i = 0; i < theirs.size(); ++i) ratios.push_back(over(theirs[i], ours[i]));
-  return {over(Median(theirs), Median(ours)), Quantile(ratios, 0.25), Quantile(ratios, 0.75)};
+  return {Median(ratios), Quantile(ratios, 0.25), Quantile(ratios, 0.75)};
 }
 
 }  // namespace sluice::bench

@@ -1,14 +1,17 @@
 // The header, the rows and the closing lines.
 #include "reshard/report.h"
 
+#include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "job/built_with.h"
 #include "memory/memory_watch.h"
+#include "reshard/lanes.h"
 #include "tensor/quoted.h"
 #include "workload/numbers.h"
 
@@ -63,12 +66,52 @@ std::string BaselineLine(const CaseResult& r) {
   parts.reserve(r.baselines.size());
   for (const BaselineResult& b : r.baselines) {
     parts.push_back(b.reason.empty()
-                        ? absl::StrFormat("%s %.2f [%.2f .. %.2f]%s", b.name, b.ratio.medians,
+                        ? absl::StrFormat("%s %.2f [%.2f .. %.2f]%s", b.name, b.ratio.median,
                                           b.ratio.p25, b.ratio.p75, b.wrong > 0 ? " WRONG" : "")
                         : absl::StrCat(b.name, " - (", b.reason, ")"));
   }
   if (parts.empty()) return "";
   return absl::StrCat("#   theirs / ours, median [quartiles]: ", absl::StrJoin(parts, "; "), "\n");
+}
+
+bool IsNarrow(const Options& options) { return options.format == "table" && !options.wide; }
+
+std::string OptionLine(const Options& options, const std::string& transport) {
+  Options defaults;
+  static_cast<void>(ParseTexts(&defaults));
+  const auto config_of = [](const Options& o) {
+    FlagConfig config;
+    for (const auto& [name, value] : Knobs(o)) config.emplace_back(name, value);
+    for (auto& choice : Choices(o)) config.push_back(std::move(choice));
+    return config;
+  };
+  std::vector<std::string> first = {absl::StrCat("transport=", transport)};
+  if (options.gpu.uses_device()) {
+    first.push_back(absl::StrCat("src_device=", options.gpu.src_device));
+    first.push_back(absl::StrCat("dst_device=", options.gpu.dst_device));
+  }
+  return OptionLines(first, config_of(options), config_of(defaults));
+}
+
+std::string NarrowHead(const Options& options) {
+  std::string head = NarrowColumns(options.baselines).TableHead();
+  const size_t end = head.find('\n');
+  return head.insert(end, "  case");
+}
+
+std::string ReasonLines(const CaseResult& r) {
+  std::string text;
+  for (const BaselineResult& b : r.baselines) {
+    if (!b.reason.empty()) absl::StrAppend(&text, "#   ", b.name, ": ", b.reason, "\n");
+  }
+  return text;
+}
+
+// An average means something over sizes of one case alone.
+bool AreAlike(const Options& options, const RunReport& report) {
+  const bool one_plan = LanesOf(options).size() == 1 && options.cases_file.empty();
+  return report.results.size() == 1 ||
+         (!report.results.empty() && one_plan && options.model_file.empty());
 }
 
 std::string Verdict(absl::Span<const CaseResult> results) {
@@ -84,50 +127,43 @@ std::string Verdict(absl::Span<const CaseResult> results) {
                       " was verified on every target rank after every run: all right.");
 }
 
-std::string Holds(int64_t buckets, int64_t bytes) {
-  return absl::StrCat(buckets, " buckets and ", BytesName(bytes), " of staging");
-}
-
-// For a model: what was moved, checked and held. `results` are of one case, with one budget or with
-// several that are compared.
+// Of one case, with one budget or with several that are compared: what was moved, checked and held.
 std::string InWords(absl::Span<const CaseResult> results) {
-  if (results.empty()) return "";
   const CaseResult& first = results[0];
-  std::string text =
-      absl::StrCat("\n", first.tensors, " tensors, ", BytesName(first.payload_bytes),
-                   " delivered to other ranks per run, in ", first.buckets, " buckets over ",
-                   first.channels, " channels.\n", Verdict(results), "\n");
+  std::string text = absl::StrCat(
+      "\n", first.tensors, first.tensors == 1 ? " tensor, " : " tensors, ",
+      BytesName(first.payload_bytes), " delivered to other ranks per run, in ", first.buckets,
+      " buckets over ", first.channels, " channels.\n", Verdict(results), "\n");
+  std::vector<BudgetRun> runs;
   for (const CaseResult& r : results) {
-    absl::StrAppend(&text,
-                    r.limit_buckets == 0 ? "Without a budget, the busiest rank held "
-                                         : absl::StrCat("With a budget of ", r.limit_buckets,
-                                                        " buckets, no rank held more than "),
-                    Holds(r.peak_buckets, r.peak_bytes), " at once, at ",
-                    absl::StrFormat("%.2f GB/s.\n", r.alg_bw));
+    runs.push_back({r.limit_buckets, r.peak_buckets, r.peak_bytes, r.median_us});
   }
-  return absl::StrCat(text, "Channel limits alone would let a rank hold ",
-                      Holds(first.free_peak_buckets, first.free_peak_bytes),
-                      "; that grows with the number of ranks, the budget does not.\n");
+  return text + BudgetWords(runs);
 }
 
 }  // namespace
 
 std::string HeaderText(const Options& options, const RunReport& report) {
   if (options.format == "osu") return OsuHeader(options, report);
-  std::string text = FirstLines("reshard", MemoryWords(options), report) + "#";
-  for (const auto& [name, value] : Knobs(options)) absl::StrAppend(&text, " ", name, "=", value);
-  absl::StrAppend(&text, " timeout_s=", options.timeout_s,
-                  " transport=", TransportName(options, report), " plan=", options.plan);
-  if (options.gpu.uses_device()) {
-    absl::StrAppend(&text, " src_device=", options.gpu.src_device,
-                    " dst_device=", options.gpu.dst_device);
-  } else {
-    absl::StrAppend(&text, " memory=", options.memory);
-  }
-  absl::StrAppend(&text, WireLines(report));
+  std::string text = FirstLines("reshard", MemoryWords(options), report) +
+                     OptionLine(options, TransportName(options, report));
+  absl::StrAppend(&text, absl::StripLeadingAsciiWhitespace(WireLines(report)));
   if (report.nccl_bytes > 0) {
     absl::StrAppend(&text, "# NCCL may take ", report.nccl_bytes >> 20,
                     " MiB of each device for its connections\n");
+  }
+  if (IsNarrow(options)) {
+    absl::StrAppend(&text,
+                    "# time: median of the iterations; GB/s: 10^9 bytes that came to ranks which "
+                    "lacked them\n",
+                    "# at once: most on any rank, of its limit; staging: memory between tensors "
+                    "and wires\n");
+    if (!options.baselines.empty()) {
+      absl::StrAppend(&text,
+                      "# x NAME: its time over Sluice's, median of the iterations; *: it is "
+                      "faster; -: it cannot do this\n");
+    }
+    return absl::StrCat(text, NoteLines(report), "#\n", NarrowHead(options));
   }
   absl::StrAppend(&text, "# time: ",
                   report.hosts.size() == 1
@@ -149,20 +185,25 @@ std::string HeaderText(const Options& options, const RunReport& report) {
                                  : absl::StrCat(text, "#\n", CaseColumns().TableHead());
 }
 
-std::string RowText(const Options& options, const CaseResult& r) {
+std::string RowText(const Options& options, const CaseResult& r, const CaseResult* before) {
   if (options.format == "osu") return OsuRow(r);
   if (options.format == "csv") return CaseColumns().CsvRow(r);
-  std::string text = CaseColumns().TableRow(r);
-  if (r.automatic) {
-    absl::StrAppend(&text, "#   buckets of at most ", BytesName(r.bucket_bytes), ", ",
+  std::string text;
+  const bool is_as_before = before != nullptr && before->bucket_bytes == r.bucket_bytes &&
+                            before->max_in_flight == r.max_in_flight;
+  if (r.automatic && !is_as_before) {
+    absl::StrAppend(&text, "#   auto: buckets of at most ", BytesName(r.bucket_bytes), ", ",
                     r.max_in_flight, " of a channel in flight\n");
   }
+  absl::StrAppend(&text, IsNarrow(options)
+                             ? RowOfCase(NarrowColumns(options.baselines).TableRow(r), r.id)
+                             : CaseColumns().TableRow(r));
   if (r.whole_target_bytes > 0) {
     absl::StrAppend(&text, "#   windows: a rank held at most ", r.windowed_target_bytes,
                     " B of targets at once, ", r.windowed_bytes,
                     " B with staging; all its targets are ", r.whole_target_bytes, " B\n");
   }
-  return text + BaselineLine(r);
+  return IsNarrow(options) ? text + ReasonLines(r) : text + BaselineLine(r);
 }
 
 std::string FooterText(const Options& options, const RunReport& report, bool is_whole) {
@@ -177,13 +218,19 @@ std::string FooterText(const Options& options, const RunReport& report, bool is_
     if (!for_programs || result.baselines.empty()) continue;
     absl::StrAppend(&text, "# ", Escaped(result.id), "\n", BaselineLine(result));
   }
-  if (!report.results.empty()) bandwidth /= static_cast<double>(report.results.size());
   if (!report.results.empty()) {
     absl::StrAppendFormat(&text, "# Out of bounds values : %d %s\n", wrong,
                           wrong == 0 && report.errors.empty() ? "OK" : "FAILED");
   }
-  absl::StrAppendFormat(&text, "# Avg bus bandwidth    : %.4f\n%s", bandwidth, ErrorLines(report));
-  const bool has_words = is_whole && !options.model_file.empty() && !for_programs;
+  if (AreAlike(options, report)) {
+    absl::StrAppendFormat(&text, "# Avg bus bandwidth    : %.4f\n",
+                          bandwidth / static_cast<double>(report.results.size()));
+  }
+  absl::StrAppend(&text, ErrorLines(report));
+  const size_t lanes = LanesOf(options).size();
+  const bool has_words =
+      is_whole && !for_programs && report.results.size() == lanes &&
+      (lanes > 1 ? lanes == options.compare_budgets.size() : !options.model_file.empty());
   return has_words ? text + InWords(report.results) : text;
 }
 

@@ -4,6 +4,7 @@
 #define SLUICE_BENCH_RESHARD_REPORT_H_
 
 #include <string>
+#include <vector>
 
 #include "reshard/options.h"
 #include "reshard/result.h"
@@ -14,12 +15,17 @@ namespace sluice::bench {
 const Columns<CaseResult>& CaseColumns();
 const Columns<PlanFigures>& PlanColumns();
 
+// What people look at first, with a column for each of `baselines`. Without the case, at most
+// kTableWidth characters wide, unless most baselines are there.
+Columns<CaseResult> NarrowColumns(const std::vector<std::string>& baselines);
+
 // What precedes the rows, in the options' format: versions, knobs, notes, column names and units.
 std::string HeaderText(const Options& options, const RunReport& report);
-// One line, with its newline; in a table more in comments, such as that of baselines.
-std::string RowText(const Options& options, const CaseResult& result);
+// One line, with its newline; in a table more in comments, such as the case where it is too long
+// for the row. `before`: the result of the row before; null: none.
+std::string RowText(const Options& options, const CaseResult& result, const CaseResult* before);
 // What follows the rows: out of bounds values, averages, errors. With `is_whole`, all cases have
-// been run: a model's are put into words.
+// been run: a model's, and one case with several budgets, are put into words.
 std::string FooterText(const Options& options, const RunReport& report, bool is_whole);
 
 // The whole document. Until `report.finished`, its errors say that the run has not ended, so that a

@@ -1,5 +1,9 @@
 // The columns of results, and the results file.
 #include <algorithm>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -48,6 +52,21 @@ Json TargetJson(const TargetRank& target) {
                {"last", f.last ? Json(*f.last) : Json()}};
   if (!target.tensor.empty()) json["tensor"] = target.tensor;
   return json;
+}
+
+// "x isend-" over "packed": the column of a baseline.
+struct BaselineHead {
+  std::string name;
+  std::string rest;
+};
+const BaselineHead& HeadOf(const std::string& baseline) {
+  static auto* const kHeads = new std::map<std::string, BaselineHead>;
+  const auto [head, is_new] = kHeads->try_emplace(baseline);
+  if (is_new) {
+    const size_t cut = std::min(baseline.find('-'), baseline.size() - 1) + 1;
+    head->second = {absl::StrCat("x ", baseline.substr(0, cut)), baseline.substr(cut)};
+  }
+  return head->second;
 }
 
 // Null: nothing was compared.
@@ -129,6 +148,45 @@ const Columns<CaseResult>& CaseColumns() {
       {"plan_hash", [](const R& r) { return absl::StrFormat("%016x", r.plan_hash); }},
       {"", &R::id, {"case"}, Csv("case")}};
   return *kColumns;
+}
+
+Columns<CaseResult> NarrowColumns(const std::vector<std::string>& baselines) {
+  constexpr auto kBytes = Unit::kBytes;
+  std::vector<Column<R>> columns = {
+      {"", &R::tensor_bytes, {.head = "size", .width = 9, .unit_of_cell = kBytes}},
+      {"", &R::median_us, {.head = "time", .width = 9, .unit_of_cell = Unit::kMicroseconds}},
+      {"", &R::alg_bw, {"GB/s", "", 7, 3}}};
+  int width = 30;
+  for (const std::string& name : baselines) {
+    const BaselineHead& head = HeadOf(name);
+    const auto ratio = [name](const R& r) -> Json {
+      for (const BaselineResult& b : r.baselines) {
+        if (b.name != name || !b.reason.empty()) continue;
+        if (b.wrong > 0) return "WRONG";
+        return absl::StrFormat("%s%.2f", b.ratio.median < 1 ? "*" : "", b.ratio.median);
+      }
+      return {};
+    };
+    const int wide = static_cast<int>(std::max(head.name.size(), head.rest.size()));
+    columns.emplace_back("", ratio, Shown{head.name.c_str(), head.rest.c_str(), wide});
+    width += wide + 1;
+  }
+  // What is left of the width, the most important first.
+  const auto add = [&](Column<R> column, std::optional<Column<R>> limit = std::nullopt) {
+    if (width + column.style.table.width + 1 > static_cast<int>(kTableWidth)) return;
+    width += column.style.table.width + 1;
+    columns.push_back(std::move(column));
+    if (limit) columns.push_back(*std::move(limit));
+  };
+  width += 7;  // #wrong, which comes last
+  add({"", &R::buckets, {"buckets", "", 7}});
+  add({"", &R::peak_buckets, {"buckets", "at once", 8}}, {{"", &R::limit_buckets, kLimit}});
+  add({"",
+       &R::peak_bytes,
+       {.head = "staging", .unit = "at once", .width = 19, .unit_of_cell = kBytes}},
+      {{"", &R::limit_bytes, kLimit}});
+  columns.push_back({"", WrongOf, {"#wrong", "", 6, 0, 1, "N/A"}});
+  return Columns<CaseResult>(std::move(columns));
 }
 
 const Columns<PlanFigures>& PlanColumns() {

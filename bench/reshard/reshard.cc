@@ -76,7 +76,11 @@ class ReshardCommand final : public Command {
     }
     Print(HeaderText(options_, report_));
     Runner runner(&options_, ranks, baselines->get(), *std::move(lanes));
-    for (const Case& entry : workload_.cases) RunCase(entry, &runner);
+    const size_t cases = workload_.cases.size();
+    for (size_t i = 0; i < cases; ++i) {
+      const std::string count = cases > 1 ? absl::StrCat("case ", i + 1, " of ", cases, ": ") : "";
+      RunCase(workload_.cases[i], count, &runner);
+    }
     WriteTrace(&runner);
     absl::Status closed = runner.Close();
     if (!closed.ok()) End(closed);
@@ -127,16 +131,18 @@ class ReshardCommand final : public Command {
     if (line.ok() && !line->empty()) Print(absl::StrCat("# ", *line, "\n"));
   }
 
-  void RunCase(const Case& entry, Runner* runner) {
+  void RunCase(const Case& entry, const std::string& count, Runner* runner) {
     bool fatal = false;
-    auto results = runner->Run(entry, &fatal);
+    auto results = runner->Run(entry, count + Escaped(entry.id), &fatal);
     if (!results.ok()) {
       if (fatal) End(results.status(), entry.id);
       AddError(entry.id, results.status());
       return;
     }
+    const CaseResult* before = report_.results.empty() ? nullptr : &report_.results.back();
     for (const CaseResult& result : *results) {
-      Print(RowText(options_, result));
+      Print(RowText(options_, result, before));
+      before = &result;
       if (options_.corrupt_bytes > 0 && result.corruptible_elements == 0) {
         AddError(entry.id,
                  absl::FailedPreconditionError("--corrupt: no target has a byte to flip"));

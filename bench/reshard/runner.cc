@@ -114,7 +114,16 @@ absl::StatusOr<std::vector<Runner::LaneRun>> Runner::Compile(const Case& entry, 
   return runs;
 }
 
-absl::StatusOr<std::vector<CaseResult>> Runner::Run(const Case& entry, bool* fatal) {
+absl::StatusOr<std::vector<CaseResult>> Runner::Run(const Case& entry, const std::string& label,
+                                                    bool* fatal) {
+  const size_t ways = lanes_.size() + options_->baselines.size();
+  bar_.Begin(label, static_cast<int64_t>(ways) * (options_->warmup + options_->iterations), "runs");
+  auto results = RunCase(entry, fatal);
+  bar_.Clear();
+  return results;
+}
+
+absl::StatusOr<std::vector<CaseResult>> Runner::RunCase(const Case& entry, bool* fatal) {
   const auto progress = [this] { return Poll(); };
   *fatal = true;
   // Everybody has freed the case before when memory is looked at.
@@ -152,6 +161,7 @@ absl::Status Runner::Iterate(const Case& entry, std::vector<CaseMemory>* memorie
   for (const Lane& lane : lanes_) lane.session->ResetCounters();
   const std::vector<BaselineRuns::Entry*> baselines = baselines_->Runnable();
   const size_t turns = lanes_.size() + baselines.size();
+  int64_t done = 0;
   for (int i = 0; i < options_->warmup + options_->iterations; ++i) {
     for (size_t turn = 0; turn < turns; ++turn) {
       // Every other round backwards, so that nothing always runs after the same one.
@@ -167,6 +177,7 @@ absl::Status Runner::Iterate(const Case& entry, std::vector<CaseMemory>* memorie
         *fatal = index >= lanes_.size() || EndsAll(status) || !Poll().ok();
         return status;
       }
+      bar_.Advance(++done);
     }
   }
   return absl::OkStatus();

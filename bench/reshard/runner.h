@@ -15,6 +15,7 @@
 #include "job/ranks.h"
 #include "memory/mapped_memory.h"
 #include "memory/memory_watch.h"
+#include "report/progress_bar.h"
 #include "reshard/baseline_runs.h"
 #include "reshard/case_memory.h"
 #include "reshard/lanes.h"
@@ -29,12 +30,17 @@ class Runner {
  public:
   // All but the lanes must outlive the runner.
   Runner(const Options* options, Ranks* ranks, BaselineRuns* baselines, std::vector<Lane> lanes)
-      : options_(options), ranks_(ranks), baselines_(baselines), lanes_(std::move(lanes)) {}
+      : options_(options),
+        ranks_(ranks),
+        baselines_(baselines),
+        lanes_(std::move(lanes)),
+        bar_(ranks->rank() == 0) {}
 
   // Collective. Runs one case on all lanes and baselines, in turns: rank 0 gets a result per lane,
   // others none. An error is the same on all ranks; if the sessions are still good for other cases,
-  // `fatal` is false.
-  absl::StatusOr<std::vector<CaseResult>> Run(const Case& entry, bool* fatal);
+  // `fatal` is false. `label`: for the progress bar.
+  absl::StatusOr<std::vector<CaseResult>> Run(const Case& entry, const std::string& label,
+                                              bool* fatal);
 
   // Collective. Writes what has been recorded since the first case's warm-up, if that is wanted;
   // rank 0 gets a line about it.
@@ -51,6 +57,7 @@ class Runner {
     MappedMemory grown;                  // of the negative control
   };
 
+  absl::StatusOr<std::vector<CaseResult>> RunCase(const Case& entry, bool* fatal);
   absl::Status Poll();
   // The lanes whose sessions share memory between ranks. Such memory is fastest in the session that
   // has made it, so each of these lanes has tensors of its own. The first of these lanes lends its
@@ -84,6 +91,7 @@ class Runner {
   Ranks* ranks_;
   BaselineRuns* baselines_;
   std::vector<Lane> lanes_;
+  ProgressBar bar_;
   bool traced_ = false;     // a timed iteration has begun
   int64_t case_bytes_ = 0;  // of the largest rank of the current case
 };

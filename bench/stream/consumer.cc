@@ -113,7 +113,7 @@ void Consumer::Consume(int64_t item, int64_t epoch, const TensorView& view) {
   end_ns_ = MonotonicNs();
   if (items_ == wanted_ / 2) half_ns_ = end_ns_;
   consume_ns_ += end_ns_ - begin_ns;
-  bar_->Advance(items_, bytes_, end_ns_);
+  bar_->Advance(items_, bytes_);
 }
 
 void Consumer::AddTo(RankOutcome* outcome) const {

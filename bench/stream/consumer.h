@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "plan/shard/stream_plan.h"
+#include "report/progress_bar.h"
 #include "sluice/tensor.h"
 #include "stream/item_check.h"
 #include "stream/outcome.h"
-#include "stream/progress_bar.h"
 
 namespace sluice::bench {
 

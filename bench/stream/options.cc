@@ -186,6 +186,9 @@ absl::StatusOr<Mode> ParseBaselineMode(absl::string_view text) {
 }
 
 absl::Status ParseStreamTexts(StreamBenchOptions* o) {
+  if (!o->is_generator() && !o->source.empty() && !absl::StrContains(o->source, ':')) {
+    o->source = absl::StrCat("file:", o->source);
+  }
   const absl::string_view source = o->source;
   const size_t scheme = source.find(':');
   absl::Status status = KeepApart(

@@ -256,7 +256,7 @@ absl::Status Rounds::RunHere(const Mode& mode, int round, RankOutcome* outcome) 
       options_.iterations > 1
           ? absl::StrCat(mode.Name(), ", round ", round + 1, " of ", options_.iterations)
           : mode.Name();
-  bar_.Begin(label, consumer.wanted());
+  bar_.Begin(label, consumer.wanted(), "items");
   if (absl::Status status = Meet(); !status.ok()) return status;
   consumer.Start();
   absl::Status status = Deliver(mode, round, *plan, UsageNow(), &consumer, outcome);
@@ -285,16 +285,24 @@ absl::Status Rounds::RunMode(size_t m, int round) {
   return CombineStatuses(statuses);
 }
 
-absl::Status Rounds::Run(std::vector<Result>* results, bool* lost) {
+std::vector<Result> Rounds::Medians() const {
+  std::vector<Result> results;
+  for (const std::vector<Result>& rounds : rounds_) {
+    if (!rounds.empty()) results.push_back(MedianOf(rounds));
+  }
+  return results;
+}
+
+absl::Status Rounds::Run(absl::FunctionRef<void(const std::vector<Result>&)> so_far,
+                         std::vector<Result>* results, bool* lost) {
   absl::Status status;
   for (int round = 0; round < options_.iterations && status.ok(); ++round) {
     for (size_t m = 0; m < rounds_.size() && status.ok(); ++m) {
       status = Prefixed(options_.modes[m].Name(), RunMode(m, round));
+      so_far(Medians());
     }
   }
-  for (const std::vector<Result>& rounds : rounds_) {
-    if (!rounds.empty()) results->push_back(MedianOf(rounds));
-  }
+  *results = Medians();
   *lost = lost_;
   return status;
 }

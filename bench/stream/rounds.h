@@ -7,11 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "job/ranks.h"
 #include "job/trace_file.h"
 #include "memory/mapped_memory.h"
+#include "report/progress_bar.h"
 #include "sluice/session.h"
 #include "sluice/stream.h"
 #include "stream/consumer.h"
@@ -19,7 +21,6 @@
 #include "stream/item_check.h"
 #include "stream/options.h"
 #include "stream/outcome.h"
-#include "stream/progress_bar.h"
 
 namespace sluice::bench {
 
@@ -38,13 +39,15 @@ class Rounds {
 
   // Runs everything; `results` gets a median for each mode, as far as there were rounds.
   // The first failure ends it: one status for all ranks. `*lost`: the ranks could not be brought
-  // together any more, and it is this rank's alone.
-  absl::Status Run(std::vector<Result>* results, bool* lost);
+  // together any more, and it is this rank's alone. `so_far` gets the medians after each turn.
+  absl::Status Run(absl::FunctionRef<void(const std::vector<Result>&)> so_far,
+                   std::vector<Result>* results, bool* lost);
 
   // Writes the trace; a line that says so on rank 0.
   absl::StatusOr<std::string> WriteTrace(TraceFileFacts* facts);
 
  private:
+  std::vector<Result> Medians() const;
   // One mode on all ranks: one status for all of them.
   absl::Status RunMode(size_t mode, int round);
   absl::Status RunHere(const Mode& mode, int round, RankOutcome* outcome);

@@ -119,7 +119,12 @@ class StreamCommand final : public Command {
   void RunRounds(const Contents& contents, Ranks* ranks, Session* session) {
     Rounds rounds(&options_, &contents, ranks, session);
     bool lost = false;
-    absl::Status status = rounds.Run(&report_.results, &lost);
+    const auto so_far = [this](const std::vector<Result>& results) {
+      std::string rows;
+      for (const Result& result : results) absl::StrAppend(&rows, StreamTableRow(options_, result));
+      SetLastWords(rows);
+    };
+    absl::Status status = rounds.Run(so_far, &report_.results, &lost);
     if (lost) End(status);
     if (!status.ok()) AddError("", status);
     const auto line = rounds.WriteTrace(&report_.trace);

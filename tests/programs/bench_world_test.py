@@ -41,7 +41,7 @@ def reshard(bench, ranks):
     assert code == 0, output
     if ranks > 1:
         assert results["config"]["transport"] == "tcp", results["config"]
-        assert " transport=tcp " in output and "# wires: rank 0 to rank" in output, output
+        assert " transport=tcp" in output and "# wires: rank 0 to rank" in output, output
     assert len(json.loads(pathlib.Path(trace).read_text())["traceEvents"]) > 0
 
 

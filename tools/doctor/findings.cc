@@ -57,10 +57,11 @@ Findings Examine(const JobFacts& job) {
   return all;
 }
 
-int Problems(absl::Span<const Finding> findings) {
+int Problems(absl::Span<const Finding> findings, bool missing_only) {
   return static_cast<int>(
-      std::count_if(findings.begin(), findings.end(),
-                    [](const Finding& finding) { return finding.state != State::kOk; }));
+      std::count_if(findings.begin(), findings.end(), [&](const Finding& finding) {
+        return missing_only ? finding.state == State::kMissing : finding.state != State::kOk;
+      }));
 }
 
 Findings ForRanks(const JobFacts& job, const std::function<Finding(const RankFacts&, int)>& judge) {

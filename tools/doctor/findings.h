@@ -30,8 +30,8 @@ using Findings = std::vector<Finding>;
 // are several of a check where ranks differ.
 Findings Examine(const JobFacts& job);
 
-// How many are not ok.
-int Problems(absl::Span<const Finding> findings);
+// How many are not ok, or with `missing_only` how many are missing.
+int Problems(absl::Span<const Finding> findings, bool missing_only = false);
 
 // ---- The parts of Examine.
 

@@ -16,6 +16,7 @@ struct DoctorOptions {
   int ranks_per_node = 0;       // 0: by host (Job::MakeFabric)
   std::string fabric = "auto";  // as AddFabric
   double timeout_s = 30;
+  bool strict = false;
   std::string json_file;
 
   absl::Duration timeout() const { return absl::Seconds(timeout_s); }

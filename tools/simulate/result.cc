@@ -93,14 +93,20 @@ const Columns<SimResult>& SimColumns() {
       {"max_in_flight", &R::max_in_flight, {}, Csv("max_in_flight")},
       {"look_ahead", &R::look_ahead},
       {"peak/max", &R::peak_max, {"peak", "(max)", 7}, Csv("peak_max")},
-      {"peak/median", &R::peak_median, {"median", "", 9, 1}, Csv("peak_median", 1)},
-      {"peak/mean", &R::peak_mean, {"mean", "", 8, 1}, Csv("peak_mean", 3)},
-      {"peak/bytes_max", &R::peak_bytes_max, {"bytes", "(max)", 12}, Csv("peak_bytes_max")},
-      {"peak/ops_max", &R::peak_operations_max, {"ops", "(max)", 7}, Csv("peak_operations_max")},
-      {"channels_max", &R::channels_max, {"channels", "(max)", 9}, Csv("channels_max")},
+      {"peak/median", &R::peak_median, {}, Csv("peak_median", 1)},
+      {"peak/mean", &R::peak_mean, {}, Csv("peak_mean", 3)},
+      {"peak/bytes_max",
+       &R::peak_bytes_max,
+       {.head = "staging", .unit = "(max)", .width = 10, .unit_of_cell = Unit::kBytes},
+       Csv("peak_bytes_max")},
+      {"peak/ops_max", &R::peak_operations_max, {}, Csv("peak_operations_max")},
+      {"channels_max", &R::channels_max, {}, Csv("channels_max")},
       {"buckets", &R::buckets, {"buckets", "", 10}, Csv("buckets")},
       {"payload_bytes", &R::payload_bytes},
-      {"", &R::makespan_us, {"makespan", "(us)", 12, 1}, Csv("makespan_us", 6)},
+      {"",
+       &R::makespan_us,
+       {.head = "time", .width = 10, .unit_of_cell = Unit::kMicroseconds},
+       Csv("makespan_us", 6)},
       {"time_us", TimeOf},
       {"gb_per_s", RateOf},
       {"ratio_to_link_bound",
@@ -115,19 +121,13 @@ const Columns<SimResult>& SimColumns() {
        &R::waits_for_budget,
        {"wait%", "budget", 7, 1, 100},
        Csv("waits_for_budget", 6)},
-      {"waits/channel",
-       &R::waits_for_channel,
-       {"wait%", "channel", 7, 1, 100},
-       Csv("waits_for_channel", 6)},
-      {"held/copies", &R::held_by_copies, {"held%", "copies", 7, 1, 100}, Csv("held_by_copies", 6)},
-      {"held/partner",
-       &R::held_by_partner,
-       {"held%", "partner", 7, 1, 100},
-       Csv("held_by_partner", 6)},
-      {"held/wire", &R::held_by_wire, {"held%", "wire", 7, 1, 100}, Csv("held_by_wire", 6)},
+      {"waits/channel", &R::waits_for_channel, {}, Csv("waits_for_channel", 6)},
+      {"held/copies", &R::held_by_copies, {}, Csv("held_by_copies", 6)},
+      {"held/partner", &R::held_by_partner, {}, Csv("held_by_partner", 6)},
+      {"held/wire", &R::held_by_wire, {}, Csv("held_by_wire", 6)},
       {"stalled", &R::stalled},
       {"", [](const R& r) { return r.stalled ? 1 : 0; }, {}, Csv("stalled")},
-      {"", &R::family, {"case"}}};
+  };
   return *kColumns;
 }
 
@@ -188,14 +188,13 @@ std::string SimTableHeader(const SimOptions& options) {
       options.bucket_bytes, ", max_in_flight ", options.max_in_flight, " (0: automatic), plan ",
       options.plan, options.no_coalesce ? ", each chunk a bucket" : "", ", look_ahead at most ",
       options.look_ahead, ", start_skew_us ", options.start_skew_us, ", seed ", options.seed,
-      "\n# peak: buckets held at once by a rank; bytes: of staging; waits: of ranks' time; held: "
-      "of "
-      "buckets' time\n",
+      "\n# peak, staging: buckets and bytes that the busiest rank holds at once; /link: time over "
+      "that\n# of the busiest link; /free: over that without a budget; wait%: of ranks' time\n",
       SimColumns().TableHead());
 }
 
 std::string SimTableRow(const SimResult& r) {
-  std::string row = SimColumns().TableRow(r);
+  std::string row = RowOfCase(SimColumns().TableRow(r), r.family);
   row.insert(row.size() - 1,
              absl::StrCat(r.stalled ? "  STALLED" : "",
                           r.stopped ? "  STOPPED: what had happened until then" : ""));

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -192,6 +193,24 @@ int RefuseSim(const absl::Status& status, const SimOptions& options, SimReport* 
   return kBadUsageExit;
 }
 
+std::string SimWords(const SimReport& report) {
+  std::string text;
+  for (size_t i = 0; i < report.results.size();) {
+    std::vector<BudgetRun> runs;
+    const std::string& name = report.results[i].family;
+    const int ranks = report.results[i].ranks;
+    for (; i < report.results.size(); ++i) {
+      const SimResult& r = report.results[i];
+      if (r.family != name || r.ranks != ranks) break;
+      if (r.stopped || r.stalled) return text;
+      runs.push_back({r.budget, r.peak_max, r.peak_bytes_max, r.makespan_us});
+    }
+    if (runs.size() < 2 || runs[0].limit_buckets != 0) continue;
+    absl::StrAppend(&text, "\n", name, ", ", ranks, " ranks, simulated:\n", BudgetWords(runs));
+  }
+  return text;
+}
+
 int FinishSim(const absl::Status& status, const SimOptions& options, const Interrupt& interrupt,
               SimReport* report) {
   int exit_code = kGoodExit;
@@ -209,6 +228,7 @@ int FinishSim(const absl::Status& status, const SimOptions& options, const Inter
     exit_code = kFailedExit;
   }
   if (interrupt.came()) report->errors.push_back({"", "interrupted: not all has been run"});
+  std::fputs(SimWords(*report).c_str(), stdout);
   complain(SaveSim(options, *report));
   if (!options.csv_file.empty()) {
     complain(WriteFile(options.csv_file, SimCsv(options, report->results)));

@@ -3,6 +3,8 @@
 #ifndef SLUICE_TOOLS_SIMULATE_RUN_JOB_H_
 #define SLUICE_TOOLS_SIMULATE_RUN_JOB_H_
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "sim/job_plans.h"
 #include "simulate/options.h"
@@ -40,8 +42,11 @@ absl::Status SaveSim(const SimOptions& options, const SimReport& report);
 // program.
 int RefuseSim(const absl::Status& status, const SimOptions& options, SimReport* report);
 
-// Writes the files that were asked for, and says on stderr which could not be written. The exit
-// status of the program, for runs that ended with `status`.
+// What budgets save and cost, of jobs that were run without one first.
+std::string SimWords(const SimReport& report);
+
+// Prints SimWords, writes the files that were asked for, and says on stderr which could not be
+// written. The exit status of the program, for runs that ended with `status`.
 int FinishSim(const absl::Status& status, const SimOptions& options, const Interrupt& interrupt,
               SimReport* report);
 
