@@ -123,16 +123,22 @@ class Group:
             )
         return [answer["value"] for answer in answers]
 
-    def _all_gather(self, payload: bytes) -> list[bytes]:
-        """Collective; blocks. The bytes of all ranks, by rank. No run may be in flight."""
+    def _all_gather(self, payload: bytes, *, only_on: int | None = None) -> list[bytes]:
+        """Collective; blocks. The bytes of all ranks, by rank. No run may be in flight.
+
+        `only_on`: the one rank that gets them; the others get no more than their own.
+        """
         sizes = self._vote(len(payload))
         native = self._native
         if native.size == 1:
             return [payload]
         ranks = list(range(native.size))
-        buffers = [ctypes.create_string_buffer(max(n, 1)) for n in sizes]
+        gets_all = only_on in (None, native.rank)
+        buffers = [ctypes.create_string_buffer(max(n, 1)) for n in (sizes if gets_all else ())]
         own = ctypes.create_string_buffer(payload, max(len(payload), 1))
-        everywhere = _sluice.Layout([native.size], ranks, ["R"])
+        if only_on is not None:
+            ranks = [only_on]
+        everywhere = _sluice.Layout([len(ranks)], ranks, ["R"])
         sources = []
         if payload:
             here = _sluice.Layout([1], [native.rank], ["R"])
@@ -142,13 +148,15 @@ class Group:
         targets = [
             (f"blob.{rank}", (n,), "u8", everywhere,
              host_view(ctypes.addressof(buffers[rank]), (n,), "u8"), None, buffers[rank])
-            for rank, n in enumerate(sizes) if n
+            for rank, n in enumerate(sizes) if n and gets_all
         ]
-        if not targets:
+        if not any(sizes):
             return [b""] * native.size
         connection = native.connect(sources, targets, priority=0)
         connection.start().wait()
         connection.drop()
+        if not gets_all:
+            return [payload if rank == native.rank else b"" for rank in range(native.size)]
         return [buffer.raw[:n] for buffer, n in zip(buffers, sizes)]
 
     def wires(self) -> list[dict[str, Any]]:

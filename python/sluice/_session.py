@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import _bootstrap, _sluice, _words
-from ._errors import Error, InvalidSpec
+from ._errors import FAILED_PRECONDITION, Error, InvalidSpec
 from ._group import Group
 from ._streams import Stream as StreamLike
 from ._tables import Report
@@ -331,14 +332,51 @@ class Session(Group):
 
     @contextmanager
     def trace(self, path: str | os.PathLike[str]) -> Iterator[None]:
-        """Writes what this session has recorded to `path` at the end, as JSON for Perfetto.
+        """Collective, at both ends. Records what happens within, and writes it to `path`.
 
-        The session needs the option trace_events. Give each rank a path of its own.
+        Rank 0 writes one file of all ranks: JSON for ui.perfetto.dev. It says when each bucket was
+        filled, moved and drained, of which tensors, and arrows lead from senders to receivers.
+        Sessions need the option trace_events on all ranks. No run may be in flight at either end.
+        A rank that an exception ends writes what it has, to a file with its number: trace.3.json.
         """
+        path = os.fspath(path)
+        self._exchange("trace", self._native.clear_trace)
+        self._native.clear_trace()  # of the exchange itself
         try:
             yield
-        finally:
-            self._native.write_trace(os.fspath(path))
+        except BaseException:
+            root, ending = os.path.splitext(path)
+            with suppress(Error):
+                self._native.write_trace(f"{root}.{self._rank}{ending}")
+            raise
+        self._write_trace(path)
+
+    def _write_trace(self, path: str) -> None:
+        """Collective; blocks. Rank 0 writes what all ranks have recorded."""
+        record = bytes(self._native.trace())
+        self._vote(0)
+        clocks = self._vote(time.monotonic_ns())  # as they left that vote
+        records = self._all_gather(record, only_on=0)
+
+        def write() -> None:
+            if self._rank > 0:
+                return
+            hosts = [member.host for member in self._members]
+            parts = []
+            for rank, content in enumerate(records):
+                member = self._members[rank] if self._members else None
+                # Ranks of one host share a clock.
+                one_clock = member is None or member.host == hosts[0]
+                label = f"{member.role} {member.rank}, {member.host}" if member else ""
+                parts.append((content, 0 if one_clock else clocks[0] - clocks[rank], label))
+            try:
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(_sluice.chrome_trace(parts))
+            except OSError as error:
+                raise Error(f"cannot write the trace to {path}: {error.strerror}",
+                            code=FAILED_PRECONDITION) from error
+
+        self._exchange("trace", write)
 
     def poll(self) -> None:
         """Makes progress without blocking. Raises the error that has ended the session."""

@@ -229,9 +229,46 @@ def test_trace(tmp_path: Path, session: sluice.Session) -> None:
             with traced.trace(tmp_path / "nowhere" / "trace.json"):
                 pass
         assert type(raised.value) is sluice.Error
+    entered = False
     with pytest.raises(sluice.Error, match="trace_events"):
         with session.trace(tmp_path / "trace.json"):
-            pass
+            entered = True
+    assert not entered, "it says so before anything runs"
+
+
+def rank_traces(session: sluice.Session, path: str) -> Any:
+    transfer = session.transfer(
+        {"layers.0.weight": bytearray(64), "b": bytearray(8)} if session.rank == 0 else None,
+        {"layers.0.weight": bytearray(64), "b": bytearray(8)} if session.rank > 0 else None)
+    transfer.run()  # which is not in the trace
+    with session.trace(path):
+        transfer.run()
+    with pytest.raises(KeyError, match="the user's"):
+        with session.trace(path + ".failed.json"):
+            raise KeyError("the user's")
+    return str(session.members[session.rank])
+
+
+def test_a_trace_has_all_ranks_and_arrows(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    run_ranks(3, rank_traces, str(path), trace_events=1000)
+    events = json.loads(path.read_text())["traceEvents"]
+    names = {event["pid"]: event["args"]["name"]
+             for event in events if event["name"] == "process_name"}
+    assert [names[pid].split(" (")[0] for pid in (1, 2, 3)] == ["rank 0", "rank 1", "rank 2"]
+    assert all("member" in name for name in names.values())
+    spans = [event for event in events if event["ph"] == "X"]
+    assert {event["args"]["run"] for event in spans} == {spans[0]["args"]["run"]}, "one run"
+    tensors = {event["args"]["tensor"] for event in spans}
+    assert tensors <= {"layers.0.weight", "b"} and tensors
+    assert all(event["args"]["tensor"] in event["name"] for event in spans)
+    moves = {(event["pid"], event["args"]["from"] + 1) for event in spans
+             if "from" in event["args"]}
+    starts = {event["id"]: event["pid"] for event in events if event["ph"] == "s"}
+    arrows = {(event["pid"], starts[event["id"]]) for event in events if event["ph"] == "f"}
+    assert arrows == moves and {receiver for receiver, _ in arrows} == {2, 3}
+    failed = sorted(file.name for file in tmp_path.glob("*.failed.*"))
+    assert failed == [f"trace.json.failed.{rank}.json" for rank in range(3)]
 
 
 def rank_allocates(session: sluice.Session) -> Any:
