@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import _bootstrap, _sluice, _words
-from ._errors import FAILED_PRECONDITION, Error, InvalidSpec
+from ._errors import Code, Error, InvalidSpec
 from ._group import Group
 from ._streams import Stream as StreamLike
 from ._tables import Report
@@ -374,7 +374,7 @@ class Session(Group):
                     file.write(_sluice.chrome_trace(parts))
             except OSError as error:
                 raise Error(f"cannot write the trace to {path}: {error.strerror}",
-                            code=FAILED_PRECONDITION) from error
+                            code=Code.FAILED_PRECONDITION) from error
 
         self._exchange("trace", write)
 

@@ -62,6 +62,7 @@ NB_MODULE(_sluice_body, module) {
   BindWorlds(module);
   BindChecksums(module);
   BindLines(module);
+  BindFacts(module);
   BindFingerprints(module);
 #ifdef SLUICE_PYTHON_FAKE_CUDA
   BindFakeCuda(module);

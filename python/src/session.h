@@ -161,6 +161,7 @@ void BindChecksums(nb::module_& module);
 void BindLines(nb::module_& module);
 // At the interpreter's end: lines that have yet to be logged.
 void LogLastLines();
+void BindFacts(nb::module_& module);
 void BindFakeCuda(nb::module_& parent);  // of builds over the fakes alone
 
 // Closes a stream, on its thread or when nobody uses it. Without the GIL.
