@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "checkpoint/options.h"
 #include "checkpoint/plain_files.h"
+#include "sluice/layout.h"
 #include "storage/format/safetensors.h"
 #include "workload/json_input.h"
-#include "workload/layout_text.h"
 #include "workload/model_mapping.h"
 #include "workload/numbers.h"
 #include "workload/shipped_file.h"
@@ -32,10 +32,10 @@ struct Layouts {
 };
 
 absl::StatusOr<Layouts> LayoutsOf(const CheckpointBenchOptions& options) {
-  const absl::StatusOr<Layout> load = ParseLayoutText(options.layout);
+  const absl::StatusOr<Layout> load = Layout::Parse(options.layout);
   if (!load.ok()) return Prefixed("--layout", load.status());
   if (options.save_layout.empty()) return Layouts{*load, *load};
-  const absl::StatusOr<Layout> save = ParseLayoutText(options.save_layout);
+  const absl::StatusOr<Layout> save = Layout::Parse(options.save_layout);
   if (!save.ok()) return Prefixed("--save-layout", save.status());
   return Layouts{*save, *load};
 }

@@ -10,9 +10,9 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "sluice/layout.h"
 #include "workload/collectives.h"
 #include "workload/json_input.h"
-#include "workload/layout_text.h"
 #include "workload/numbers.h"
 
 namespace sluice::bench {
@@ -37,7 +37,7 @@ absl::StatusOr<Layout> ReadSide(const std::string& flag, const std::string& text
                                                    ranks_flag, " and ", placements_flag));
   }
   if (!text.empty()) {
-    auto layout = ParseLayoutText(text, first_rank);
+    auto layout = ParseLayout(text, first_rank);
     return layout.ok() ? layout : Prefixed(flag, layout.status());
   }
   if (!parts.any()) return RequireFlag("", flag);

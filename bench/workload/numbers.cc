@@ -10,8 +10,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 
 namespace sluice::bench {
 namespace {
@@ -30,25 +28,6 @@ int64_t TakeSuffix(absl::string_view* text) {
   if (power == absl::string_view::npos) return 1;
   text->remove_suffix(1);
   return int64_t{1024} << (10 * power);
-}
-
-absl::Status AppendRanks(absl::string_view part, std::vector<int>* ranks) {
-  const std::vector<absl::string_view> ends = absl::StrSplit(part, '-');
-  int first = 0;
-  int last = 0;
-  const bool ok = ends.size() <= 2 && absl::SimpleAtoi(ends.front(), &first) &&
-                  absl::SimpleAtoi(ends.back(), &last) && first >= 0 && first <= last;
-  if (!ok) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", part, "\" is neither a rank nor an ascending range of ranks"));
-  }
-  const int64_t count = int64_t{last} - first + 1;
-  if (count + static_cast<int64_t>(ranks->size()) > kMaxListedRanks) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("\"", part, "\" makes more than ", kMaxListedRanks, " ranks"));
-  }
-  for (int64_t i = 0; i < count; ++i) ranks->push_back(first + static_cast<int>(i));
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -83,28 +62,6 @@ absl::StatusOr<int64_t> ParseBytes(absl::string_view text) {
 absl::StatusOr<int64_t> ParseBytesOrAuto(absl::string_view text) {
   if (absl::StripAsciiWhitespace(text) == "auto") return 0;
   return ParseBytes(text);
-}
-
-absl::StatusOr<std::vector<int64_t>> ParseIntegers(absl::string_view text) {
-  std::vector<int64_t> values;
-  for (absl::string_view part : absl::StrSplit(text, ',')) {
-    int64_t value = 0;
-    if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(part), &value)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("\"", text, "\" is not a comma-separated list of 64-bit integers"));
-    }
-    values.push_back(value);
-  }
-  return values;
-}
-
-absl::StatusOr<std::vector<int>> ParseRanks(absl::string_view text) {
-  std::vector<int> ranks;
-  for (absl::string_view part : absl::StrSplit(text, ',')) {
-    absl::Status status = AppendRanks(absl::StripAsciiWhitespace(part), &ranks);
-    if (!status.ok()) return status;
-  }
-  return ranks;
 }
 
 absl::StatusOr<DType> ParseDTypeName(absl::string_view text) {

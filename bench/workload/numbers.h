@@ -1,13 +1,13 @@
-// Numbers as people type them: sizes with suffixes, lists, ranges of ranks.
+// Numbers as people type them: sizes with suffixes.
 #ifndef SLUICE_BENCH_WORKLOAD_NUMBERS_H_
 #define SLUICE_BENCH_WORKLOAD_NUMBERS_H_
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "mesh/layout_text.h"  // lists and ranges
 #include "sluice/tensor.h"
 
 namespace sluice::bench {
@@ -19,14 +19,6 @@ absl::StatusOr<int64_t> ParseBytes(absl::string_view text);
 
 // The same, or "auto", which reads as 0.
 absl::StatusOr<int64_t> ParseBytesOrAuto(absl::string_view text);
-
-// Reads "4096,4096"; blanks are ignored. InvalidArgument quotes the text.
-absl::StatusOr<std::vector<int64_t>> ParseIntegers(absl::string_view text);
-
-// Reads "0-3,6": single ranks and ascending ranges, in the order given. InvalidArgument quotes the
-// part that is neither, or says that there are more than kMaxListedRanks.
-inline constexpr int64_t kMaxListedRanks = 1 << 17;
-absl::StatusOr<std::vector<int>> ParseRanks(absl::string_view text);
 
 // Reads a dtype by its name, or as nccl-tests and NumPy spell it: "float", "half", "int32".
 absl::StatusOr<DType> ParseDTypeName(absl::string_view text);

@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "sluice/layout.h"
 #include "workload/json_input.h"
-#include "workload/layout_text.h"
 
 namespace sluice::bench {
 namespace {
@@ -93,8 +93,8 @@ std::string PresetListText() {
     if (!preset.ok()) continue;
     const TensorTransfer& tensor = preset->spec.tensors[0];
     const int ranks = std::max(tensor.src.mesh.max_rank(), tensor.dst.mesh.max_rank()) + 1;
-    absl::StrAppendFormat(&text, "%-20s %d ranks  %s -> %s\n", name, ranks, LayoutText(tensor.src),
-                          LayoutText(tensor.dst));
+    absl::StrAppendFormat(&text, "%-20s %d ranks  %s -> %s\n", name, ranks, LayoutName(tensor.src),
+                          LayoutName(tensor.dst));
   }
   return text;
 }

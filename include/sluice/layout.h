@@ -31,6 +31,10 @@ class Mesh {
   // of `sizes`, distinct, not negative. InvalidArgument says which of these does not hold.
   static absl::StatusOr<Mesh> Create(std::vector<int64_t> sizes, std::vector<int> ranks);
 
+  // A mesh of consecutive ranks, from `first_rank` on. At most kRangeRanksMax; errors as Create.
+  static constexpr int64_t kRangeRanksMax = int64_t{1} << 20;
+  static absl::StatusOr<Mesh> Range(std::vector<int64_t> sizes, int first_rank = 0);
+
   absl::Span<const int64_t> sizes() const { return rep_->sizes; }
   absl::Span<const int> ranks() const { return rep_->ranks; }
 
@@ -134,6 +138,11 @@ class BoxList {
 
 // A mesh and one placement for each of its dimensions; or boxes in place of both.
 struct Layout {
+  // Reads MESH@RANKS:PLACEMENTS, as command lines have it: "2,4@0-7:R,S(0)". Without "@RANKS" the
+  // mesh is of the ranks from 0 on. An order may follow: "2,4@0-7:S(0),S(0):1,0". InvalidArgument
+  // quotes what is wrong.
+  static absl::StatusOr<Layout> Parse(absl::string_view text);
+
   Mesh mesh = {};
   std::vector<Placement> placements = {};
   // The mesh dimensions in the order in which they are visited: a permutation of 0 .. dimensions-1.
@@ -150,6 +159,9 @@ struct Layout {
   // same elements. A source has to hold all that its target needs.
   BoxList boxes = {};
 };
+
+// The text that Layout::Parse reads, of a layout without boxes that is no slice.
+std::string LayoutName(const Layout& layout);
 
 // The largest rank that the layout names; -1 if it names none.
 int MaxRank(const Layout& layout);

@@ -1,6 +1,7 @@
 // Meshes: validated, shared, immutable.
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -45,6 +46,21 @@ absl::StatusOr<Mesh> Mesh::Create(std::vector<int64_t> sizes, std::vector<int> r
   rep->sizes = std::move(sizes);
   rep->ranks = std::move(ranks);
   return Mesh(std::move(rep));
+}
+
+absl::StatusOr<Mesh> Mesh::Range(std::vector<int64_t> sizes, int first_rank) {
+  for (const int64_t size : sizes) {
+    if (size < 1) return Create(std::move(sizes), {});  // which says so
+  }
+  const std::optional<int64_t> count = CheckedProduct(sizes, kRangeRanksMax);
+  if (!count || *count > std::numeric_limits<int>::max() - int64_t{first_rank}) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("mesh [", absl::StrJoin(sizes, ","), "] from ", RankInWords(first_rank).text(),
+                     " on has more than ", kRangeRanksMax, " ranks, or ranks that no int holds"));
+  }
+  std::vector<int> ranks(static_cast<size_t>(*count));
+  std::iota(ranks.begin(), ranks.end(), first_rank);
+  return Create(std::move(sizes), std::move(ranks));
 }
 
 std::optional<int64_t> Mesh::PositionOf(int rank) const {

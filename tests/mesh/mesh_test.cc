@@ -94,5 +94,20 @@ TEST(MeshTest, MessageNamesTheNegativeRank) {
   EXPECT_THAT(std::string(CreateStatus({2}, {3, -17}).message()), HasSubstr("-17"));
 }
 
+TEST(MeshTest, ARangeHasConsecutiveRanks) {
+  const Mesh mesh = Mesh::Range({2, 3}, 4).value();
+  EXPECT_THAT(mesh.sizes(), ElementsAre(2, 3));
+  EXPECT_THAT(mesh.ranks(), ElementsAre(4, 5, 6, 7, 8, 9));
+  EXPECT_THAT(Mesh::Range({2})->ranks(), ElementsAre(0, 1));
+  const auto refused = [](std::vector<int64_t> sizes, int first) {
+    return std::string(Mesh::Range(std::move(sizes), first).status().message());
+  };
+  EXPECT_THAT(refused({2, 0}, 0), HasSubstr("sizes must be 1 or more"));
+  EXPECT_THAT(refused({}, 0), HasSubstr("no dimensions"));
+  EXPECT_THAT(refused({2}, -1), HasSubstr("is negative"));
+  EXPECT_THAT(refused({Mesh::kRangeRanksMax, 2}, 0), HasSubstr("more than 1048576"));
+  EXPECT_THAT(refused({2}, std::numeric_limits<int>::max()), HasSubstr("no int holds"));
+}
+
 }  // namespace
 }  // namespace sluice

@@ -7,7 +7,7 @@
 #include "oracle/brute_layout.h"
 #include "oracle/random_layout.h"
 #include "reshard/baselines/chunks.h"
-#include "workload/layout_text.h"
+#include "sluice/layout.h"
 #include "workload/local_part.h"
 
 namespace sluice::bench {
@@ -125,7 +125,7 @@ std::vector<int64_t> Owned(const Layout& layout, const std::vector<int64_t>& sha
 }
 
 TEST(LocalPart, HasStretchesOfEachRow) {
-  const Layout columns = ParseLayoutText("2,2,2:S(1),R,S(0)").value();
+  const Layout columns = Layout::Parse("2,2,2:S(1),R,S(0)").value();
   EXPECT_THAT(Owned(columns, {3, 4}, 0), ElementsAre(0, 1, 4, 5));
   EXPECT_THAT(Owned(columns, {3, 4}, 3), ElementsAre(8, 9));
   EXPECT_THAT(Owned(columns, {3, 4}, 4), ElementsAre(2, 3, 6, 7));
@@ -134,7 +134,7 @@ TEST(LocalPart, HasStretchesOfEachRow) {
 
 TEST(LocalPart, WholeTrailingDimensionsMakeOneRun) {
   const auto part =
-      LocalPart::Create(ParseLayoutText("2:S(1)").value(), std::vector<int64_t>{2, 4, 3, 5}, 1);
+      LocalPart::Create(Layout::Parse("2:S(1)").value(), std::vector<int64_t>{2, 4, 3, 5}, 1);
   ASSERT_TRUE(part.ok());
   std::vector<int64_t> lengths;
   part->ForEachRun([&](int64_t, int64_t, int64_t count) { lengths.push_back(count); });
@@ -164,12 +164,12 @@ TEST(LocalPart, BoxesLieOneAfterTheOther) {
 
 TEST(LocalPart, NothingIsOwnedOutsideTheMeshOrOfNothing) {
   const auto outside =
-      LocalPart::Create(ParseLayoutText("2:S(0)").value(), std::vector<int64_t>{4}, 7);
+      LocalPart::Create(Layout::Parse("2:S(0)").value(), std::vector<int64_t>{4}, 7);
   ASSERT_TRUE(outside.ok());
   EXPECT_EQ(outside->elements(), 0);
   EXPECT_FALSE(outside->first().has_value());
   const auto zero =
-      LocalPart::Create(ParseLayoutText("2:S(0)").value(), std::vector<int64_t>{4, 0}, 0);
+      LocalPart::Create(Layout::Parse("2:S(0)").value(), std::vector<int64_t>{4, 0}, 0);
   ASSERT_TRUE(zero.ok());
   EXPECT_THAT(zero->shape(), ElementsAre(2, 0));
   EXPECT_FALSE(zero->last().has_value());

@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "workload/layout_text.h"
+#include "sluice/layout.h"
 #include "workload/reduce.h"
 
 namespace sluice::bench {
@@ -223,7 +223,7 @@ TEST(Convert, RoundsOnce) {
 
 TEST(SourceGroups, SortsDimensionsByWhatTheyDo) {
   // Coordinates (replica, shard, contribution), row-major.
-  const SourceGroups groups(ParseLayoutText("2,2,2@70,1-5,60,7:R,S(0),P(max)").value());
+  const SourceGroups groups(Layout::Parse("2,2,2@70,1-5,60,7:R,S(0),P(max)").value());
   EXPECT_THAT(groups.steps(), ElementsAre(ReduceStep{ReduceOp::kMax, 2}));
   EXPECT_EQ(groups.contributions(), 2u);
   EXPECT_THAT(groups.bases(), ElementsAre(0, 2));
@@ -238,7 +238,7 @@ TEST(SourceGroups, SortsDimensionsByWhatTheyDo) {
 }
 
 TEST(SourceGroups, TheFirstPartialDimensionCountsFastest) {
-  const SourceGroups groups(ParseLayoutText("2,3:P(sum),P(min)").value());
+  const SourceGroups groups(Layout::Parse("2,3:P(sum),P(min)").value());
   EXPECT_THAT(groups.steps(),
               ElementsAre(ReduceStep{ReduceOp::kSum, 2}, ReduceStep{ReduceOp::kMin, 3}));
   std::vector<int> order;
@@ -248,21 +248,21 @@ TEST(SourceGroups, TheFirstPartialDimensionCountsFastest) {
 }
 
 TEST(SourceGroups, NeighboursWithOneOpCountAsInTheMesh) {
-  const SourceGroups groups(ParseLayoutText("2,2,2:P(sum),P(sum),P(max)").value());
+  const SourceGroups groups(Layout::Parse("2,2,2:P(sum),P(sum),P(max)").value());
   EXPECT_THAT(groups.steps(),
               ElementsAre(ReduceStep{ReduceOp::kSum, 4}, ReduceStep{ReduceOp::kMax, 2}));
   std::vector<int> order;
   for (size_t i = 0; i < groups.contributions(); ++i) order.push_back(groups.LowestHolder(0, i));
   EXPECT_THAT(order, ElementsAre(0, 2, 4, 6, 1, 3, 5, 7));
   EXPECT_EQ(groups.ContributionOf(4), 2u);
-  const SourceGroups apart(ParseLayoutText("2,2:P(avg),P(avg)").value());
+  const SourceGroups apart(Layout::Parse("2,2:P(avg),P(avg)").value());
   EXPECT_THAT(apart.steps(),
               ElementsAre(ReduceStep{ReduceOp::kAvg, 2}, ReduceStep{ReduceOp::kAvg, 2}));
   EXPECT_EQ(apart.LowestHolder(0, 1), 2);
 }
 
 TEST(SourceGroups, WithoutPartialThereIsOneContribution) {
-  const SourceGroups groups(ParseLayoutText("2,2:S(0),S(0)").value());
+  const SourceGroups groups(Layout::Parse("2,2:S(0),S(0)").value());
   EXPECT_EQ(groups.contributions(), 1u);
   EXPECT_THAT(groups.bases(), ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(groups.Holders(3, 0), ElementsAre(3));

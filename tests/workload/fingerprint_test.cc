@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "reshard/baselines/chunks.h"
+#include "sluice/layout.h"
 #include "workload/collectives.h"
 #include "workload/inline_case.h"
-#include "workload/layout_text.h"
 #include "workload/local_tensor.h"
 
 namespace sluice::bench {
@@ -89,7 +89,7 @@ TEST(Fingerprint, IntegersKeepTheirSign) {
 
 std::string TextOf(const char* name) {
   const auto layouts = LayoutsOf(*ParseCollective(name), 3);
-  return LayoutText(layouts->src) + " " + LayoutText(layouts->dst);
+  return LayoutName(layouts->src) + " " + LayoutName(layouts->dst);
 }
 
 TEST(Collectives, HaveTheLayoutsOfTheirMeaning) {
@@ -119,8 +119,8 @@ TEST(Collectives, AreRecognisedByTheirLayouts) {
     const auto layouts = LayoutsOf(*collective, 4);
     EXPECT_EQ(CollectiveOf(layouts->src, layouts->dst), *collective) << name;
   }
-  EXPECT_EQ(CollectiveOf(*ParseLayoutText("4:S(0)"), *ParseLayoutText("4:S(1)")), std::nullopt);
-  EXPECT_EQ(CollectiveOf(*ParseLayoutText("4:S(0)"), *ParseLayoutText("4@4-7:R")), std::nullopt);
+  EXPECT_EQ(CollectiveOf(*Layout::Parse("4:S(0)"), *Layout::Parse("4:S(1)")), std::nullopt);
+  EXPECT_EQ(CollectiveOf(*Layout::Parse("4:S(0)"), *Layout::Parse("4@4-7:R")), std::nullopt);
 }
 
 InlineFlags Flags(const std::string& collective, int ranks) {
@@ -160,8 +160,8 @@ TEST(Collectives, ErrorsNameTheFlag) {
 }
 
 TransferSpec MakeSpec(std::vector<int64_t> shape, const char* src, const char* dst) {
-  return {{{"t", std::move(shape), DType::kF32, DType::kF32, ParseLayoutText(src).value(),
-            ParseLayoutText(dst).value()}}};
+  return {{{"t", std::move(shape), DType::kF32, DType::kF32, Layout::Parse(src).value(),
+            Layout::Parse(dst).value()}}};
 }
 
 TEST(Chunks, ReplicasTakeTurns) {

@@ -9,7 +9,7 @@
 #include "oracle/brute_layout.h"
 #include "oracle/make_layout.h"
 #include "oracle/random_layout.h"
-#include "workload/layout_text.h"
+#include "sluice/layout.h"
 
 namespace sluice::bench {
 namespace {
@@ -28,7 +28,7 @@ std::vector<int64_t> Listed(const OwnedIndices& owned) {
 }
 
 std::vector<int64_t> Owned(const char* layout, int64_t size, int rank) {
-  return Listed(OwnedIndices(ParseLayoutText(layout).value(), 0, size, rank));
+  return Listed(OwnedIndices(Layout::Parse(layout).value(), 0, size, rank));
 }
 
 TEST(OwnedIndices, FollowTheExamplesOfTheRule) {
