@@ -276,8 +276,8 @@ def table_is_narrow(output, results):
         assert cells[-2:] == ["0", result["case"]] or f"# {result['case']}" in lines, output
     budget, staging = lines[-2:]
     assert budget.startswith("Without a budget the busiest rank needs "), output
-    assert re.match(r"With a budget of 2 it needs 2 buckets.* at once, and \d+\.\d+ times the time\.$",
-                    staging), output
+    assert re.match(r"With a budget of 2 it needs 2 buckets.* at once, and \d+\.\d+ times the "
+                    r"time\.$", staging), output
 
 
 def an_interrupt_shows_what_there_is(bench):
@@ -285,7 +285,8 @@ def an_interrupt_shows_what_there_is(bench):
     results = bench.path("interrupted.json")
     with subprocess.Popen(
             [bench.program, "reshard", "--shape", "64", "--src", "1:R", "--dst", "1:R", "-b", "1K",
-             "-e", "1G", "-n", "5000", "--json", results], stdout=subprocess.PIPE, text=True) as run:
+             "-e", "1G", "-n", "5000", "--json", results],
+            stdout=subprocess.PIPE, text=True) as run:
         head = ""
         while "inline/2048" not in head:
             line = run.stdout.readline()
@@ -294,7 +295,8 @@ def an_interrupt_shows_what_there_is(bench):
         run.send_signal(signal.SIGTERM)  # as mpirun does; SIGINT may be ignored here
         rest = run.stdout.read()
     assert run.returncode == 130, (run.returncode, head, rest)
-    assert rest.endswith("# interrupted (SIGTERM)\n") and "# Out of bounds values : 0 OK" in rest, rest
+    assert rest.endswith("# interrupted (SIGTERM)\n"), rest
+    assert "# Out of bounds values : 0 OK" in rest, rest
     with open(results, encoding="utf-8") as file:
         written = json.load(file)
     assert written["results"][0]["case"] == "inline/1024", written
