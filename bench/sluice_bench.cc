@@ -14,16 +14,16 @@
 #include "job/flags.h"
 #include "job/help.h"
 #include "job/job.h"
-#include "job/launch.h"
 #include "reshard/options.h"
 #include "shards/make_shards.h"
 #include "stream/options.h"
 #include "sync/options.h"
 #include "workload/presets.h"
+#include "world/launch.h"
 
 int main(int argc, char** argv) {
   // Before there is a job, only the launcher's environment tells which process is to print.
-  const bool is_first = sluice::bench::OwnLaunch().rank == 0;
+  const bool is_first = sluice::OwnLaunch().rank == 0;
   sluice::bench::Options options;
   sluice::bench::ShardsOptions shards_options;
   sluice::bench::StreamBenchOptions stream_options;
@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
                "sluice-bench");
   app.set_version_flag(
       "--version", absl::StrCat("sluice-bench ", SLUICE_VERSION, " (", sluice::bench::BuiltWith(),
-                                ")\nbuilt in: ", sluice::bench::HasMpi() ? "MPI, " : "no MPI, ",
+                                ")\nbuilt in: ", sluice::HasMpi() ? "MPI, " : "no MPI, ",
                                 sluice::bench::GpuBuiltWith()));
   app.require_subcommand(1);
   CLI::App* reshard = app.add_subcommand("reshard", "redistribute tensors between two layouts");
@@ -80,8 +80,7 @@ int main(int argc, char** argv) {
   if (sync->parsed()) return sluice::bench::RunSync(&sync_options, flags);
   // Each command waits for ranks as long as its own flags say.
   const auto start = [&](const auto& of_command, bool all_threads) {
-    return sluice::bench::StartJob(
-        {of_command.fabric, all_threads, of_command.timeout(), &argc, &argv});
+    return sluice::bench::StartJob(of_command.fabric, all_threads, of_command.timeout());
   };
   if (stream->parsed()) {
     if (flags.ok()) flags = sluice::bench::ParseStreamTexts(&stream_options);

@@ -12,13 +12,7 @@ absl::Status NotBuiltIn() {
 
 }  // namespace
 
-bool HasMpi() { return false; }
-
 std::string MpiVersion() { return "no MPI"; }
-
-absl::StatusOr<std::unique_ptr<Job>> StartMpiJob(const JobOptions& /*options*/) {
-  return NotBuiltIn();
-}
 
 MpiFacts LookAtMpi() { return {}; }
 

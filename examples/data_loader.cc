@@ -144,18 +144,18 @@ int Run(const std::string& directory, examples::Ranks* job) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::unique_ptr<examples::Ranks> ranks = examples::Ranks::Start(&argc, &argv);
+  examples::Ranks ranks;
   // Rank 0 writes the records where all can read them.
   std::string directory;  // empty: there are none
-  if (ranks->rank() == 0) {
+  if (ranks.rank() == 0) {
     std::string pattern = std::string(argc > 1 ? argv[1] : "/tmp") + "/records-XXXXXX";
     if (mkdtemp(pattern.data()) != nullptr && WriteRecords(pattern)) directory = pattern;
     if (directory.empty()) std::fprintf(stderr, "cannot write records as %s\n", pattern.c_str());
   }
-  directory = ranks->AllGather(directory)[0];
-  const int failed = directory.empty() ? 1 : Run(directory, ranks.get());
-  ranks->Barrier();
+  directory = ranks.AllGather(directory)[0];
+  const int failed = directory.empty() ? 1 : Run(directory, &ranks);
+  ranks.Barrier();
   std::error_code ignored;
-  if (ranks->rank() == 0 && !directory.empty()) std::filesystem::remove_all(directory, ignored);
+  if (ranks.rank() == 0 && !directory.empty()) std::filesystem::remove_all(directory, ignored);
   return failed;
 }

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "sluice/fabric.h"
+#include "sluice/layout.h"
 #include "sluice/session.h"
+#include "sluice/status.h"
 
 namespace {
 
@@ -22,46 +24,40 @@ constexpr int64_t kColumns = 1024;
 
 // One rank's part: its rows go, and its columns come.
 absl::Status MoveAndCheck(std::unique_ptr<sluice::Fabric> fabric) {
-  absl::StatusOr<std::unique_ptr<sluice::Session>> session =
-      sluice::Session::Create(std::move(fabric), {});
-  if (!session.ok()) return session.status();
-  const int rank = (*session)->rank();
+  SLUICE_ASSIGN_OR_RETURN(const auto session, sluice::Session::Create(std::move(fabric), {}));
+  const int rank = session->rank();
 
-  const absl::StatusOr<sluice::Mesh> mesh = sluice::Mesh::Create({kRanks}, {0, 1, 2, 3});
-  if (!mesh.ok()) return mesh.status();
   sluice::TensorTransfer tensor;
   tensor.name = "weight";
   tensor.shape = {kRows, kColumns};
-  tensor.src = {*mesh, {sluice::Placement::Shard(0)}};
-  tensor.dst = {*mesh, {sluice::Placement::Shard(1)}};
-  const absl::StatusOr<sluice::Transfer*> transfer = (*session)->Compile({{tensor}});
-  if (!transfer.ok()) return transfer.status();
+  SLUICE_ASSIGN_OR_RETURN(tensor.src, sluice::Layout::Parse("4:S(0)"));
+  SLUICE_ASSIGN_OR_RETURN(tensor.dst, sluice::Layout::Parse("4:S(1)"));
+  SLUICE_ASSIGN_OR_RETURN(sluice::Transfer* const transfer, session->Compile({{tensor}}));
 
-  auto src = sluice::LocalTensor::Create(tensor.src, tensor.shape, tensor.src_dtype, rank);
-  if (!src.ok()) return src.status();
-  auto dst = sluice::LocalTensor::Create(tensor.dst, tensor.shape, tensor.dst_dtype, rank);
-  if (!dst.ok()) return dst.status();
+  SLUICE_ASSIGN_OR_RETURN(
+      auto src, sluice::LocalTensor::Create(tensor.src, tensor.shape, tensor.src_dtype, rank));
+  SLUICE_ASSIGN_OR_RETURN(
+      auto dst, sluice::LocalTensor::Create(tensor.dst, tensor.shape, tensor.dst_dtype, rank));
   // Each element is its index in the whole tensor.
-  const std::vector<int64_t> from = src->GlobalIndices();
-  std::copy(from.begin(), from.end(), src->elements<float>().begin());
-  const auto run = (*session)->Start(*transfer, {src->view()}, {dst->view()});
-  if (!run.ok()) return run.status();
-  if (absl::Status status = run->Wait(); !status.ok()) return status;
-  const std::vector<int64_t> to = dst->GlobalIndices();
-  if (!std::equal(to.begin(), to.end(), dst->elements<float>().begin())) {
+  const std::vector<int64_t> from = src.GlobalIndices();
+  std::copy(from.begin(), from.end(), src.elements<float>().begin());
+  SLUICE_ASSIGN_OR_RETURN(const sluice::Run run,
+                          session->Start(transfer, {src.view()}, {dst.view()}));
+  SLUICE_RETURN_IF_ERROR(run.Wait());
+  const std::vector<int64_t> to = dst.GlobalIndices();
+  if (!std::equal(to.begin(), to.end(), dst.elements<float>().begin())) {
     return absl::DataLossError("a wrong element");
   }
-  return (*session)->Close();
+  return session->Close();
 }
 
 }  // namespace
 
 int main() {
-  auto fabrics = sluice::MakeLocalFabric(kRanks);
-  if (!fabrics.ok()) return 1;
+  auto fabrics = sluice::OrDie(sluice::MakeLocalFabric(kRanks));
   std::atomic<int> failures = 0;
   std::vector<std::thread> ranks;
-  for (std::unique_ptr<sluice::Fabric>& fabric : *fabrics) {
+  for (std::unique_ptr<sluice::Fabric>& fabric : fabrics) {
     ranks.emplace_back([&fabric, &failures] {
       const absl::Status status = MoveAndCheck(std::move(fabric));
       if (status.ok()) return;

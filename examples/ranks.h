@@ -1,7 +1,4 @@
-// Makes the examples' processes the ranks of one job, with MPI or without.
-//
-// Under mpirun they meet over MPI, if it is built in. Otherwise they are a world (sluice/world.h),
-// or one process alone.
+// The job of an example, whatever has started the example, and texts that the ranks exchange.
 #ifndef SLUICE_EXAMPLES_RANKS_H_
 #define SLUICE_EXAMPLES_RANKS_H_
 
@@ -15,15 +12,16 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "sluice/fabric.h"
+#include "sluice/job.h"
 
 namespace examples {
 
 class Ranks {
  public:
   // Collective, as all that follows. Ends the process if no job comes about.
-  static std::unique_ptr<Ranks> Start(int* argc, char*** argv);
+  Ranks();
   // The end of the job on this rank, after all that came from it is gone.
-  virtual ~Ranks() = default;
+  ~Ranks();
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
 
@@ -31,7 +29,7 @@ class Ranks {
   int size() const { return own_->size(); }
 
   // For a session.
-  virtual absl::StatusOr<std::unique_ptr<sluice::Fabric>> MakeFabric() = 0;
+  absl::StatusOr<std::unique_ptr<sluice::Fabric>> MakeFabric();
 
   // Called while ranks wait for each other: sessions go on only while they are polled.
   void SetMeanwhile(std::function<void()> meanwhile) { meanwhile_ = std::move(meanwhile); }
@@ -45,16 +43,11 @@ class Ranks {
   // Ends the whole job after an error: ranks that wait for this one would wait for ever.
   void CheckOk(const absl::Status& status);
 
- protected:
-  Ranks() = default;
-  // Makes a fabric for the ranks' texts, first of all.
-  void MakeOwn();
-  void DropOwn() { own_ = nullptr; }
-  absl::Status Exchange(const std::string& mine, std::vector<std::string>* texts);
-  [[noreturn]] virtual void Abort() = 0;
-
  private:
-  std::unique_ptr<sluice::Fabric> own_;
+  absl::Status Exchange(const std::string& mine, std::vector<std::string>* texts);
+
+  const std::unique_ptr<sluice::Job> job_;
+  const std::unique_ptr<sluice::Fabric> own_;
   std::function<void()> meanwhile_;
 };
 

@@ -218,6 +218,6 @@ int Run(int argc, char** argv, examples::Ranks* ranks) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::unique_ptr<examples::Ranks> ranks = examples::Ranks::Start(&argc, &argv);
-  return Run(argc, argv, ranks.get());
+  examples::Ranks ranks;
+  return Run(argc, argv, &ranks);
 }

@@ -8,13 +8,13 @@
 //   scripts/spawn.sh -n 4 weight_sync     # without MPI
 #include <algorithm>
 #include <cstdio>
-#include <memory>
-#include <numeric>
+#include <utility>
 #include <vector>
 
-#include "ranks.h"
+#include "sluice/job.h"
 #include "sluice/layout.h"
 #include "sluice/session.h"
+#include "sluice/status.h"
 #include "sluice/tensor.h"
 #include "sluice/transfer.h"
 
@@ -59,12 +59,9 @@ struct Side {
 
 sluice::TransferSpec MakeSpec(int job_ranks) {
   const int trainers = std::max(1, job_ranks / 2);
-  std::vector<int> train(static_cast<size_t>(trainers));
-  std::iota(train.begin(), train.end(), 0);
-  std::vector<int> serve(static_cast<size_t>(std::max(1, job_ranks - trainers)));
-  std::iota(serve.begin(), serve.end(), job_ranks == 1 ? 0 : trainers);
-  const Mesh fsdp = Mesh::Create({trainers}, train).value();
-  const Mesh tp = Mesh::Create({static_cast<int64_t>(serve.size())}, serve).value();
+  const int first_server = job_ranks == 1 ? 0 : trainers;
+  const Mesh fsdp = Mesh::Range({trainers}).value();
+  const Mesh tp = Mesh::Range({job_ranks - first_server}, first_server).value();
 
   sluice::TransferSpec spec;
   const auto add = [&](const char* name, std::vector<int64_t> shape, Placement target) {
@@ -81,39 +78,25 @@ sluice::TransferSpec MakeSpec(int job_ranks) {
   return spec;
 }
 
-int64_t TrainAndServe(examples::Ranks* ranks) {
-  auto fabric = ranks->MakeFabric();
-  ranks->CheckOk(fabric.status());
-  auto session = sluice::Session::Create(*std::move(fabric), {});
-  ranks->CheckOk(session.status());
-  const int rank = (*session)->rank();
+}  // namespace
 
-  const sluice::TransferSpec spec = MakeSpec((*session)->size());
-  auto transfer = (*session)->Compile(spec);
-  ranks->CheckOk(transfer.status());
+int main() {
+  const auto session = sluice::OrDie(sluice::OpenSession());
+  const int rank = session->rank();
+  const sluice::TransferSpec spec = MakeSpec(session->size());
+  sluice::Transfer* const transfer = sluice::OrDie(session->Compile(spec));
 
   Side weights(spec, rank, /*is_dst=*/false);
   Side served(spec, rank, /*is_dst=*/true);
   int64_t wrong = 0;
   for (int step = 1; step <= kSteps; ++step) {
     weights.ForEach(step, [](float& weight, float value) { weight = value; });  // an update
-    auto run = (*session)->Start(*transfer, weights.views, served.views);
-    ranks->CheckOk(run.status());
-    ranks->CheckOk(run->Wait());
+    const sluice::Run run = sluice::OrDie(session->Start(transfer, weights.views, served.views));
+    sluice::OrDie(run.Wait());
     served.ForEach(step, [&](float weight, float value) { wrong += weight == value ? 0 : 1; });
   }
-  ranks->CheckOk((*session)->Close());
-  return wrong;
-}
-
-}  // namespace
-
-int main(int argc, char** argv) {
-  const std::unique_ptr<examples::Ranks> ranks = examples::Ranks::Start(&argc, &argv);
-  const int64_t wrong_total = ranks->Sum(TrainAndServe(ranks.get()));
-  if (ranks->rank() == 0) {
-    std::printf("weight_sync: %d steps, %lld wrong elements\n", kSteps,
-                static_cast<long long>(wrong_total));
-  }
-  return wrong_total == 0 ? 0 : 1;
+  sluice::OrDie(session->Close());
+  std::printf("rank %d: %d steps, %lld wrong elements\n", rank, kSteps,
+              static_cast<long long>(wrong));
+  return wrong == 0 ? 0 : 1;
 }

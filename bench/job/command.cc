@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "job/launch.h"
 #include "workload/write_file.h"
+#include "world/launch.h"
 
 namespace sluice::bench {
 namespace {
@@ -32,10 +32,10 @@ int Command::Execute(absl::StatusOr<std::unique_ptr<Job>> job, const absl::Statu
   rank_ = job_->rank();
   last_words_ = std::make_unique<LastWords>(rank_ == 0);
   report_->world = job_->size();
-  report_->mpi = job_->mpi();
-  auto fabric = job_->MakeFabric(settings_.ranks_per_node, settings_.timeout);
+  report_->mpi = job_->kind() == JobKind::kMpi ? MpiVersion() : "no MPI";
+  auto fabric = job_->MakeFabric(settings_.timeout);
   if (!fabric.ok()) End(fabric.status());
-  auto beside = job_->MakeFabric(0, settings_.timeout);
+  auto beside = job_->MakeFabric(settings_.timeout);
   if (!beside.ok()) End(beside.status());
   auto ranks = Ranks::Create(*std::move(beside), settings_.timeout);
   if (!ranks.ok()) End(ranks.status());
@@ -53,7 +53,8 @@ int Command::Execute(absl::StatusOr<std::unique_ptr<Job>> job, const absl::Statu
   const bool agreed = status.ok();
   if (agreed) {
     report_->hosts = (*ranks)->hosts();
-    status = Run(ranks->get(), *std::exchange(fabric, nullptr));
+    status =
+        Run(ranks->get(), PlanNodes(*std::exchange(fabric, nullptr), settings_.ranks_per_node));
     if (EndsAll(status)) End(status);
   }
   (*ranks)->Part(settings_.timeout);
@@ -140,7 +141,7 @@ int Command::Finish() {
     PrintTo(stderr, absl::StrCat("sluice-bench ", settings_.name, ": cannot write to stdout\n"));
     is_good = false;
   }
-  job_->Leave();
+  job_ = nullptr;
   return is_good ? kGoodExit : kFailedExit;
 }
 
@@ -152,7 +153,7 @@ int Command::Refuse(const absl::Status& status, int code) {
     PrintTo(stderr, absl::StrCat("sluice-bench ", settings_.name, ": ", status.message(), "\n"));
     WriteJson().IgnoreError();  // the error itself may be that it cannot be written
   }
-  job_->Leave();
+  job_ = nullptr;
   return code;
 }
 

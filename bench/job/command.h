@@ -25,7 +25,7 @@ struct CommandSettings {
   std::string name;       // of the subcommand
   std::string json_file;  // the results file; empty: none
   absl::Duration timeout;
-  int ranks_per_node = 0;  // 0: by host (Job::MakeFabric)
+  int ranks_per_node = 0;  // 0: by host (PlanNodes)
 };
 
 class Command {

@@ -89,8 +89,11 @@ absl::StatusOr<std::vector<Lane>> OpenLanes(const Options& options, const Gpu& g
     lane.options.accelerator = gpu.accelerator;
     lane.options.transport = gpu.transport;
     absl::StatusOr<std::unique_ptr<Fabric>> fabric = std::exchange(first_fabric, nullptr);
-    if (*fabric == nullptr) fabric = job->MakeFabric(options.ranks_per_node, options.timeout());
-    if (!fabric.ok()) return fabric.status();
+    if (*fabric == nullptr) {
+      fabric = job->MakeFabric(options.timeout());
+      if (!fabric.ok()) return fabric.status();
+      fabric = PlanNodes(*std::move(fabric), options.ranks_per_node);
+    }
     auto session = Relays(lane.plan) ? Session::Create(*std::move(fabric), lane.options)
                                      : CreateNaiveSession(*std::move(fabric), lane.options);
     if (!session.ok()) return session.status();

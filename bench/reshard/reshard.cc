@@ -99,7 +99,7 @@ class ReshardCommand final : public Command {
 
   // Baselines are what one would write with MPI.
   absl::Status CheckBaselines() const {
-    if (options_.baselines.empty() || job()->kind() == FabricKind::kMpi) return absl::OkStatus();
+    if (options_.baselines.empty() || job()->kind() == JobKind::kMpi) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
         "--baseline ", absl::StrJoin(options_.baselines, ","), ": takes messages of ", "MPI; ",
         HasMpi() ? "--fabric mpi under mpirun has them" : "this program is built without MPI"));

@@ -14,9 +14,9 @@
 #include "doctor/options.h"
 #include "job/built_with.h"
 #include "job/command.h"
-#include "job/launch.h"
 #include "sluice/transport.h"
 #include "transport/process_name.h"
+#include "world/launch.h"
 
 namespace sluice::bench {
 namespace {
@@ -72,9 +72,9 @@ class DoctorCommand final : public Command {
   // What ranks meet over. Where nothing tells beforehand what carries their messages, such a
   // transport is opened for trial.
   absl::Status FindFabric(Fabric* fabric, JobFacts* facts) const {
-    facts->fabric = job()->fabric();
+    facts->fabric = job()->Describe();
     facts->started_by = OwnLaunch().by;
-    facts->uses_mpi = job()->kind() == FabricKind::kMpi;
+    facts->uses_mpi = job()->kind() == JobKind::kMpi;
     if (facts->uses_mpi) return absl::OkStatus();
     const absl::StatusOr<std::unique_ptr<Transport>> transport = fabric->OpenTransport();
     if (transport.ok()) facts->messages = std::string((*transport)->name());
@@ -88,7 +88,7 @@ class DoctorCommand final : public Command {
         ranks.hosts()[static_cast<size_t>(ranks.host_of_rank()[static_cast<size_t>(rank())])];
     facts.machine = process.boot.data();
     facts.pid_namespace = process.pid_namespace;
-    if (job()->kind() == FabricKind::kMpi) facts.mpi = LookAtMpi();
+    if (job()->kind() == JobKind::kMpi) facts.mpi = LookAtMpi();
     facts.wires = LookAtOwnWires();
     facts.cpu = LookAtCpus();
     facts.limits = LookAtLimits();

@@ -17,6 +17,15 @@
 #include "transport/mpi/mpi_needs.h"
 
 namespace sluice::bench {
+
+std::string MpiVersion() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  const std::string version(text, static_cast<size_t>(length));
+  return version.substr(0, version.find_first_of(",\n"));
+}
+
 namespace {
 
 int Number(const char* name) {

@@ -26,8 +26,9 @@ absl::Status TryTransport(Job* job, Ranks* ranks, const std::string& name,
   trial->was_tried = true;
   trial->error = std::string(opened.message());
   if (!opened.ok()) return absl::OkStatus();
-  auto fabric = job->MakeFabric(options.ranks_per_node, options.timeout());
+  auto fabric = job->MakeFabric(options.timeout());
   if (!fabric.ok()) return fabric.status();
+  fabric = PlanNodes(*std::move(fabric), options.ranks_per_node);
   SessionOptions session_options;
   session_options.timeout = options.timeout();
   session_options.accelerator = gpu->accelerator;

@@ -1,23 +1,18 @@
-// What started this process, and which fabric its ranks are to have, by the environment alone.
-#ifndef SLUICE_BENCH_JOB_LAUNCH_H_
-#define SLUICE_BENCH_JOB_LAUNCH_H_
+// The launcher of this process, and the kind of its job, by the environment alone.
+#ifndef SLUICE_SRC_WORLD_LAUNCH_H_
+#define SLUICE_SRC_WORLD_LAUNCH_H_
 
-#include <cstdint>
 #include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "sluice/job.h"
 
-namespace sluice::bench {
-
-enum class FabricKind : uint8_t {
-  kMpi,
-  kWorld,  // sluice/world.h
-  kAlone,  // one process
-};
+namespace sluice {
 
 struct Launch {
-  FabricKind fabric = FabricKind::kAlone;
+  JobKind kind = JobKind::kAlone;
   int rank = 0;    // as the launcher says; 0 where it does not
   int size = 1;    // 0: the launcher does not say
   std::string by;  // "mpirun", "torchrun", ...; empty: nothing that starts ranks
@@ -34,12 +29,11 @@ Launch ReadLaunch(Environment environment);
 // The same of this process.
 Launch OwnLaunch();
 
-// What `flag`, the value of --fabric, comes to: auto, mpi or world. A process alone has MPI's
-// fabric where MPI is built in. InvalidArgument: that takes MPI, which is not built in; or `flag`
-// is none of these.
-absl::StatusOr<FabricKind> ChooseFabric(const std::string& flag, const Launch& launch,
-                                        bool has_mpi);
+// The kind of the job of `launch`: `wanted`, if it is set. InvalidArgument: that takes MPI, which
+// this program does not have.
+absl::StatusOr<JobKind> ChooseKind(absl::optional<JobKind> wanted, const Launch& launch,
+                                   bool has_mpi);
 
-}  // namespace sluice::bench
+}  // namespace sluice
 
-#endif  // SLUICE_BENCH_JOB_LAUNCH_H_
+#endif  // SLUICE_SRC_WORLD_LAUNCH_H_

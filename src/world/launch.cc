@@ -1,40 +1,41 @@
 // Reading launchers' variables.
-#include "job/launch.h"
+#include "world/launch.h"
 
 #include <cstdlib>
 #include <initializer_list>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 
-namespace sluice::bench {
+namespace sluice {
 namespace {
 
 // A launcher, by the variables that it sets.
-struct Launcher {
+struct KnownLauncher {
   const char* name;
-  FabricKind fabric;
+  JobKind kind;
   const char* rank;
   const char* size;       // "": none
   const char* also = "";  // a variable without which it is another one's
 };
 
-constexpr Launcher kMpiLaunchers[] = {
-    {"mpirun", FabricKind::kMpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-    {"mpiexec", FabricKind::kMpi, "PMI_RANK", "PMI_SIZE"},
-    {"a launcher with PMIx", FabricKind::kMpi, "PMIX_RANK", ""}};
+constexpr KnownLauncher kMpiLaunchers[] = {
+    {"mpirun", JobKind::kMpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+    {"mpiexec", JobKind::kMpi, "PMI_RANK", "PMI_SIZE"},
+    {"a launcher with PMIx", JobKind::kMpi, "PMIX_RANK", ""}};
 
-constexpr Launcher kWorldLaunchers[] = {
-    {"SLUICE_RANK", FabricKind::kWorld, "SLUICE_RANK", "SLUICE_SIZE"},
-    {"torchrun", FabricKind::kWorld, "RANK", "WORLD_SIZE", "MASTER_ADDR"},
-    {"srun", FabricKind::kWorld, "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_ID"}};
+constexpr KnownLauncher kWorldLaunchers[] = {
+    {"SLUICE_RANK", JobKind::kWorld, "SLUICE_RANK", "SLUICE_SIZE"},
+    {"torchrun", JobKind::kWorld, "RANK", "WORLD_SIZE", "MASTER_ADDR"},
+    {"srun", JobKind::kWorld, "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_ID"}};
 
-// Where SLUICE_WORLD says where ranks meet, the numbers are enough. The order is that of
+// The numbers are enough where SLUICE_WORLD says where ranks meet. The order is that of
 // WorldOptionsFromEnvironment.
-constexpr Launcher kRanksOfAWorld[] = {
-    {"PMIx and SLUICE_SIZE", FabricKind::kWorld, "PMIX_RANK", "SLUICE_SIZE", "SLUICE_SIZE"},
-    {"torchrun", FabricKind::kWorld, "RANK", "WORLD_SIZE", "MASTER_ADDR"},
-    {"RANK", FabricKind::kWorld, "RANK", "WORLD_SIZE"}};
+constexpr KnownLauncher kRanksOfAWorld[] = {
+    {"PMIx and SLUICE_SIZE", JobKind::kWorld, "PMIX_RANK", "SLUICE_SIZE", "SLUICE_SIZE"},
+    {"torchrun", JobKind::kWorld, "RANK", "WORLD_SIZE", "MASTER_ADDR"},
+    {"RANK", JobKind::kWorld, "RANK", "WORLD_SIZE"}};
 
 bool IsSet(Environment environment, const char* name) {
   const char* const text = *name == '\0' ? nullptr : environment(name);
@@ -49,18 +50,18 @@ int NumberOf(Environment environment, const char* name, int otherwise) {
 }
 
 // Whether `launcher` has started this process.
-bool Find(Environment environment, const Launcher& launcher, Launch* launch) {
+bool Find(Environment environment, const KnownLauncher& launcher, Launch* launch) {
   if (!IsSet(environment, launcher.rank)) return false;
   if (*launcher.also != '\0' && !IsSet(environment, launcher.also)) return false;
-  launch->fabric = launcher.fabric;
+  launch->kind = launcher.kind;
   launch->rank = NumberOf(environment, launcher.rank, 0);
   launch->size = NumberOf(environment, launcher.size, 0);
   launch->by = launcher.name;
   return true;
 }
 
-bool FindAny(Environment environment, absl::Span<const Launcher> launchers, Launch* launch) {
-  for (const Launcher& launcher : launchers) {
+bool FindAny(Environment environment, absl::Span<const KnownLauncher> launchers, Launch* launch) {
+  for (const KnownLauncher& launcher : launchers) {
     if (Find(environment, launcher, launch)) return true;
   }
   return false;
@@ -77,7 +78,7 @@ Launch ReadLaunch(Environment environment) {
         !FindAny(environment, kMpiLaunchers, &launch)) {
       Find(environment, kWorldLaunchers[2], &launch);
     }
-    launch.fabric = FabricKind::kWorld;
+    launch.kind = JobKind::kWorld;
     return launch;
   }
   if (FindAny(environment, kMpiLaunchers, &launch)) return launch;
@@ -91,24 +92,16 @@ Launch OwnLaunch() {
       [](const char* name) -> const char* { return std::getenv(name); });  // NOLINT: one thread
 }
 
-absl::StatusOr<FabricKind> ChooseFabric(const std::string& flag, const Launch& launch,
-                                        bool has_mpi) {
-  if (flag == "world") return FabricKind::kWorld;
-  if (flag == "mpi") {
-    if (has_mpi) return FabricKind::kMpi;
-    return absl::InvalidArgumentError("--fabric mpi: this program is built without MPI");
-  }
-  if (flag != "auto") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--fabric: \"", flag, "\" is not one of auto, mpi, world"));
-  }
-  if (launch.fabric == FabricKind::kWorld) return FabricKind::kWorld;
-  if (has_mpi) return FabricKind::kMpi;
-  if (launch.fabric == FabricKind::kAlone || launch.size == 1) return FabricKind::kAlone;
+absl::StatusOr<JobKind> ChooseKind(absl::optional<JobKind> wanted, const Launch& launch,
+                                   bool has_mpi) {
+  const JobKind kind = wanted.value_or(launch.kind);
+  if (kind != JobKind::kMpi || has_mpi) return kind;
+  if (wanted) return absl::InvalidArgumentError("this program is built without MPI");
+  if (launch.size == 1) return JobKind::kAlone;
   return absl::InvalidArgumentError(
       absl::StrCat("started by ", launch.by,
-                   ", but this program is built without MPI. "
+                   ", but this program is built without MPI (sluice::mpi). "
                    "SLUICE_WORLD=tcp://HOST:PORT makes the ranks a world"));
 }
 
-}  // namespace sluice::bench
+}  // namespace sluice
