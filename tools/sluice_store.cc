@@ -25,6 +25,12 @@ struct Flags {
   std::string token_file;
 };
 
+// CLI11 reads numbers that begin with 0 as octal. Ports are decimal, as everywhere else.
+std::string WithoutLeadingZeros(std::string& text) {
+  text.erase(0, std::min(text.find_first_not_of('0'), text.empty() ? 0 : text.size() - 1));
+  return {};
+}
+
 // A store takes more connections than most systems let a process have at first.
 void RaiseFileLimit() {
   rlimit limit = {};
@@ -72,6 +78,7 @@ int main(int argc, char** argv) {
                  "address or name of this host to listen at; \"\" for all its interfaces; others "
                  "than 127.0.0.1 take a token [127.0.0.1]");
   app.add_option("--port", flags.port, "port to listen at [0: any free one]")
+      ->transform(CLI::Validator(sluice::bench::WithoutLeadingZeros, ""))
       ->check(CLI::Range(0, 65535));
   app.add_option("--token-file", flags.token_file,
                  "file with the secret that members must know, which is never sent");

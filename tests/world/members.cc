@@ -69,12 +69,6 @@ std::shared_ptr<Store> ReachStore(const std::string& address) {
   return store.ok() ? std::shared_ptr<Store>(*std::move(store)) : nullptr;
 }
 
-void OnThreads(int count, const std::function<void(int)>& body) {
-  std::vector<std::thread> threads;
-  for (int i = 0; i < count; ++i) threads.emplace_back(body, i);
-  for (std::thread& thread : threads) thread.join();
-}
-
 std::vector<std::unique_ptr<World>> JoinAll(const std::vector<WorldOptions>& options) {
   std::vector<std::unique_ptr<World>> worlds(options.size());
   OnThreads(static_cast<int>(options.size()), [&](int i) {

@@ -2,11 +2,11 @@
 #ifndef SLUICE_TESTS_WORLD_MEMBERS_H_
 #define SLUICE_TESTS_WORLD_MEMBERS_H_
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "main/on_threads.h"
 #include "sluice/fabric.h"
 #include "sluice/store.h"
 #include "sluice/world.h"
@@ -36,9 +36,6 @@ std::unique_ptr<World> JoinOne(const WorldOptions& options);
 
 // A store that is reached at this address, with kPatience. A failure is reported, and gives null.
 std::shared_ptr<Store> ReachStore(const std::string& address);
-
-// Calls `body` for each number below `count`, on a thread for each, and waits for all.
-void OnThreads(int count, const std::function<void(int)>& body);
 
 // All worlds of these roles, each joined on a thread of its own, in the order of fabric ranks.
 // Failures are reported, and give null.

@@ -57,7 +57,8 @@ def main():
     assert serves(signal.SIGTERM)[0] == "127.0.0.1"
     with spawn.reserve_port() as kept:
         host, port = kept.getsockname()
-        assert serves(signal.SIGINT, "--port", str(port)) == (host, port)
+        # Decimal, not octal, with zeros before the number, too.
+        assert serves(signal.SIGINT, "--port", f"0{port}") == (host, port)
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = str(other.getsockname()[1])
         assert "Address already in use" in refused("--port", taken, code=1)

@@ -5,10 +5,10 @@
 #include <mutex>
 #include <set>
 #include <thread>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "main/on_threads.h"
 #include "world/store/store_tools.h"
 
 namespace sluice {
@@ -24,12 +24,6 @@ absl::StatusCode CodeOf(const absl::Status& status) { return status.code(); }
 template <class T>
 absl::StatusCode CodeOf(const absl::StatusOr<T>& value) {
   return value.status().code();
-}
-
-void OnThreads(int count, const std::function<void(int)>& body) {
-  std::vector<std::thread> threads;
-  for (int i = 0; i < count; ++i) threads.emplace_back(body, i);
-  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace
