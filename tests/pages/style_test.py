@@ -11,7 +11,7 @@ import unittest
 ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 WORDS_MAX = 30
 # {page: most lines}; the others have PAGE_LINES.
-LINES = {"README.md": 150, "docs/gate.md": 400, "docs/architecture.md": 400, "CHANGELOG.md": 10000}
+LINES = {"README.md": 130, "docs/gate.md": 400, "docs/architecture.md": 400, "CHANGELOG.md": 10000}
 PAGE_LINES = 250
 
 

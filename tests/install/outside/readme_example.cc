@@ -1,6 +1,4 @@
 // The README's SyncModel on 8 ranks: what 4 ranks hold by rows, 4 others must get by columns.
-#include <mpi.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -66,11 +64,4 @@ int Check(int rank) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  if (Check(rank) != 0) MPI_Abort(MPI_COMM_WORLD, 1);
-  MPI_Finalize();
-  return 0;
-}
+int main() { return Check(OrDie(OpenSession())->rank()); }
