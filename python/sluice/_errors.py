@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import IntEnum
 
+from ._words import in_python
+
 
 class Code(IntEnum):
     """What kind of error it is; the numbers are those of absl::StatusCode."""
@@ -127,8 +129,6 @@ _CLASSES: dict[int, type[Error]] = {
 def from_status(code: int, message: str, ranks: Iterable[int] = (), tensor: str | None = None,
                 epoch: int | None = None, is_disagreement: bool = False) -> Error:
     """The exception for a status of the C++ library, and for the fields that it has."""
-    from ._words import in_python  # after an error alone
-
     ranks = list(ranks)
     kind = Disagreement if is_disagreement else _CLASSES.get(code, Error)
     return kind(in_python(message, ranks), code=code, ranks=ranks, tensor=tensor, epoch=epoch)

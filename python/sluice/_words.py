@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import weakref
 from collections.abc import Iterable
-from typing import Any
 
 _NAMES = {
     "ignore_unused_sources would allow it": "ignore_unused=True would allow it",
@@ -31,11 +30,14 @@ _NO_SOURCE = re.compile(r"no rank has a source for target '([^']+)'.*"
 _RANK = re.compile(r"\brank (\d+)(?=,| |:|$)")
 
 # Sessions that are open: errors of C++ have ranks, and a session knows which members these are.
-_sessions: weakref.WeakSet[Any] = weakref.WeakSet()
+TYPE_CHECKING = False  # as in typing, whose import takes long
+if TYPE_CHECKING:
+    from ._session import Session
+_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
 
 
-def note(session: Any) -> None:
-    """A session has begun. It has `members` and `closed`."""
+def note(session: Session) -> None:
+    """A session has begun."""
     _sessions.add(session)
 
 
@@ -48,8 +50,8 @@ def in_python(text: str, ranks: Iterable[int]) -> str:
         text = f"{text} (bucket {place})"
     if (leased := _LEASED.search(text)) is not None:
         count = int(leased[1])
-        return (f"all {count} buffers of the stream are held by batches or their tensors: release a "
-                f"batch, keep a copy (batch.tensor.clone()), or open the stream with "
+        return (f"all {count} buffers of the stream are held by batches or their tensors: release "
+                "a batch, keep a copy (batch.tensor.clone()), or open the stream with "
                 f"buffers={count + 1}")
     text = _NAME.sub(lambda name: _NAMES[name[1]], text)
     return _with_members(text + _rename_hint(text), set(ranks))

@@ -30,7 +30,7 @@ class World:
 
     def __init__(self, native: Any = None) -> None:
         check_made(native, _sluice.World, "a World", "World.join(...)")
-        self._native = native
+        self._native: _sluice.World = native
         self._role = str(native.role)
         self._rank = int(native.rank)
         self._size = int(native.size)

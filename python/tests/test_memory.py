@@ -63,7 +63,7 @@ def test_what_cannot_be_written_to_is_refused_by_name() -> None:
 @pytest.mark.parametrize("what", [None, 3, "text", [1, 2], {"a": 1}, object()])
 def test_what_is_no_tensor_is_refused_by_name(what: object) -> None:
     assert not memory.is_tensor(what)
-    with pytest.raises(InvalidSpec, match=f"'w': a {type(what).__name__} is no tensor"):
+    with pytest.raises(InvalidSpec, match=f"'w': an? {type(what).__name__} is no tensor"):
         describe(what, writable=False, tensor="w")
 
 

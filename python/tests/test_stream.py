@@ -78,7 +78,7 @@ def test_a_tensor_that_is_held_stays_right(session: sluice.Session, folder: Path
         held = next(stream).tensor
         second = next(stream)
         part = second.tensor[:, :2]
-        with pytest.raises(sluice.Error, match="leased"):
+        with pytest.raises(sluice.Error, match="buffers of the stream are held"):
             next(stream)
         assert held.tolist() == [[0] * WIDTH] and part.tolist() == [[1, 1]]
         del held

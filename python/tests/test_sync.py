@@ -134,3 +134,18 @@ def test_alone(session: sluice.Session) -> None:
         layout = sluice.Layout(mesh=[0], placements="R")
         session.sync({"a": np.zeros(2)}, [sluice.Tensor(
             "a", shape=(2,), dtype="f64", layout=layout, view=None)])
+
+
+def test_unused_sources() -> None:
+    """A plan that ignores them is no plan for a call that does not."""
+    with sluice.Session.local() as session:
+        given = {name: np.ones(3, np.float32) for name in ("a", "b")}
+        target = {"a": np.zeros(3, np.float32)}
+        for step in range(2):
+            session.sync(given, target, ignore_unused=True)
+            assert target["a"].tolist() == [1, 1, 1] and plans(session) == 1
+            target["a"][:] = 0
+        with pytest.raises(sluice.InvalidSpec, match="ignore_unused=True would allow it"):
+            session.sync(given, target)
+        session.sync(given, target, ignore_unused=True)
+        assert target["a"].tolist() == [1, 1, 1] and plans(session) == 1

@@ -102,7 +102,8 @@ def test_a_lost_member() -> None:
         assert end.result is not None, end.output
         lost, open_yet, epoch, size, value = end.result
         # Who tells of it may be named, too.
-        assert lost[0] == "PeerLost" and 3 in lost[1] and "rank 3 is lost" in lost[2], lost
+        assert lost[0] == "PeerLost" and 3 in lost[1], lost
+        assert "server 1 (rank 3) is lost" in lost[2], lost
         assert "close it before" in open_yet["text"]
         assert epoch >= 2 and size == 3
         assert value == (1.0 if rank >= TRAINERS else 0.0)

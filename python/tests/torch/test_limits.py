@@ -157,3 +157,20 @@ def test_bound_tensors_that_changed(how: str, text: str, runs: int) -> None:
         assert "InvalidSpec" in error["types"], error
         assert text in error["text"] and error["tensor"] == "w" and error["ranks"] == [0], error
         assert rank == 0 or moved == (runs > 0)
+
+
+def test_dtypes_of_pytorch(tmp_path: Path) -> None:
+    given = {"w": value()}
+    found = {"w": torch.zeros(SHAPE)}
+    sluice.save(tmp_path, given, dtype=torch.bfloat16, progress=False)
+    sluice.load(tmp_path, found, progress=False)
+    assert torch.equal(found["w"], given["w"])
+    shown = sluice.Tensor("w", SHAPE, torch.float32, sluice.Layout([0], "R"), value())
+    assert shown.dtype == "f32"
+    with sluice.Session.local() as session:
+        with session.stream(tmp_path, format="safetensors",
+                            transform=sluice.scale(2.0, src=torch.bfloat16, dst=torch.float16)
+                            ) as stream:
+            tensor = next(stream).tensor
+            assert tensor.dtype == torch.float16 and torch.equal(tensor[0], 2 * given["w"].half())
+            del tensor

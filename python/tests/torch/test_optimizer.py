@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-import sluice
-from torch_ranks import gloo_session, run_job, same_bytes
+torch = pytest.importorskip("torch", minversion="2.6")
+
+import sluice  # noqa: E402
+from torch_ranks import gloo_session, run_job, same_bytes  # noqa: E402
 
 
 def trained(steps: int, seed: int, mesh: Any = None) -> tuple[Any, Any]:

@@ -65,6 +65,17 @@ def counted(*shape: int) -> Any:
     return torch.arange(float(torch.Size(shape).numel())).reshape(shape)
 
 
+def test_layouts_of_meshes_and_placements() -> None:
+    with job(0, 6):
+        mesh = init_device_mesh("cpu", (2, 3), mesh_dim_names=("dp", "tp"))
+        layout = sluice.Layout(mesh, [Shard(0), Replicate()], order="tp,dp")
+        assert layout == sluice.Layout([[0, 1, 2], [3, 4, 5]], "S(0),R", order=(1, 0))
+        assert sluice.Layout(mesh["tp"], Shard(-1)) == sluice.Layout([0, 1, 2], "S(-1)")
+        assert sluice.Layout([0, 1], Partial("avg")) == sluice.Layout([0, 1], "P(avg)")
+        assert sluice.Layout([0, 1], _StridedShard(0, split_factor=2)) == (
+            sluice.Layout([0, 1], "SS(0,2)"))
+
+
 @pytest.mark.parametrize("seed", range(25))
 def test_random_placements_on_random_meshes(seed: int) -> None:
     rng = random.Random(seed)
