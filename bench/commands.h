@@ -13,6 +13,7 @@ namespace sluice::bench {
 struct CheckpointBenchOptions;
 struct DoctorOptions;
 struct Options;
+struct ReportOptions;
 struct ShardsOptions;
 struct StreamBenchOptions;
 struct SyncOptions;
@@ -32,6 +33,8 @@ int RunStream(StartedJob job, const StreamBenchOptions& options, const absl::Sta
 // --plan-only: plans for all ranks of each case, as many as the largest rank in it asks for,
 // --ranks-per-node of them on a node (0: all). MPI need not be initialised.
 int RunPlanOnly(const Options& options, const absl::Status& flags);
+// Becomes the program that makes a page; returns only if that cannot be started.
+int ShowReport(const ReportOptions& options, const absl::Status& flags);
 int RunShards(const ShardsOptions& options);
 // Takes part in a weight sync between jobs that were started apart.
 int RunSync(SyncOptions* options, const absl::Status& flags);

@@ -14,6 +14,7 @@
 #include "job/flags.h"
 #include "job/help.h"
 #include "job/job.h"
+#include "report/run_report.h"
 #include "reshard/options.h"
 #include "shards/make_shards.h"
 #include "stream/options.h"
@@ -49,6 +50,9 @@ int main(int argc, char** argv) {
   sluice::bench::SyncOptions sync_options;
   CLI::App* sync = app.add_subcommand("sync", "one side of a weight sync between two jobs");
   sluice::bench::AddFlags(sync, &sync_options);
+  sluice::bench::ReportOptions report_options;
+  CLI::App* report = app.add_subcommand("report", "one HTML page of files of results");
+  sluice::bench::AddReportFlags(report, &report_options);
   sluice::bench::SetHelp(
       &app,
       "scripts/mpirun.sh --oversubscribe -np 16 build/bin/sluice-bench reshard \\\n"
@@ -75,6 +79,9 @@ int main(int argc, char** argv) {
   if (shards->parsed()) {
     // Of many processes one does it for all.
     return is_first ? sluice::bench::RunShards(shards_options) : sluice::bench::kGoodExit;
+  }
+  if (report->parsed()) {
+    return is_first ? sluice::bench::ShowReport(report_options, flags) : sluice::bench::kGoodExit;
   }
   // Whose processes are no ranks of one job.
   if (sync->parsed()) return sluice::bench::RunSync(&sync_options, flags);

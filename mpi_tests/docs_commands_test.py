@@ -46,7 +46,7 @@ NOT_RUN = [
     (r"scripts/two_nodes\.sh", "takes root; two_nodes_test.py runs it"),
     (r"scripts/gpu_", "takes a GPU; gpu_check_test.py runs it"),
     (r"scripts/measure/check_simulation\.py", "takes SimGrid, or hours"),
-    (r"scripts/measure/report\.py", "takes results; report_test.py runs it"),
+    (r"tools/report/report\.py", "takes results; report_test.py runs it"),
     (r"scripts/chaos/chaos(_epochs)?\.py", "takes minutes; tests/chaos runs some of it"),
     (r"(\w+=\S+ )*(mpirun|torchrun|srun|sbatch|docker|apptainer)\b",
      "takes a cluster, or is another project's"),

@@ -69,6 +69,30 @@ def every_fill_checks(bench):
         assert code == 2 and "--fill" in output, output
 
 
+def traces_show_the_gate_and_name_tensors(bench):
+    trace = bench.path("trace.json")
+    output, results = bench.passes(
+        4, ["--shape", "64,64", "--tensors", "3", "--src", "4:S(0)", "--dst", "4:S(1)",
+            "--compare-budgets", "0,2", "-n", "2", "--trace", trace])
+    for result in results["results"]:
+        gate = result["gate"]
+        assert 0 <= gate["rank"] < 4 and gate["us"] == sorted(gate["us"]), gate
+        assert len(gate["us"]) == len(gate["buckets"]) == len(gate["bytes"]) <= 200, gate
+        assert 0 < max(gate["buckets"]) <= result["peak"]["buckets"], result
+        assert (gate["buckets"][-1], gate["bytes"][-1]) == (0, 0), gate
+    assert max(results["results"][1]["gate"]["buckets"]) <= 2, results
+    with open(trace, encoding="utf-8") as file:
+        events = json.load(file)["traceEvents"]
+    spans = [event for event in events if event["ph"] == "X"]
+    assert {event["pid"] for event in spans} == {1, 2, 3, 4}, output
+    assert all(event["args"]["tensor"] in event["name"] for event in spans), spans[0]
+    ends = {event["id"]: event["pid"] for event in events if event["ph"] == "f"}
+    starts = {event["id"]: event["pid"] for event in events if event["ph"] == "s"}
+    moves = {(event["args"]["from"] + 1, event["pid"]) for event in spans
+             if "from" in event["args"]}
+    assert {(starts[i], pid) for i, pid in ends.items()} == moves and len(moves) == 12, moves
+
+
 def presets_have_their_payload(bench):
     output, results = bench.passes(
         16, ["--preset", "etha-4-no_partial", "--shape", "64,32", "--tensors", "3", "-n", "1"])
@@ -336,7 +360,8 @@ def osu_view_has_three_columns_and_the_case(bench):
 
 
 def main():
-    run_tests((damage_is_counted, damage_is_counted_without_check, *few((
+    run_tests((damage_is_counted, damage_is_counted_without_check,
+               traces_show_the_gate_and_name_tensors, *few((
               nothing_to_damage_is_an_error, every_fill_checks, good_cases_run_beside_bad_ones,
               presets_have_their_payload, flags_have_one_vocabulary, the_busiest_port_and_csv,
               presets_are_listed, collectives_have_mpi_beside_them, sweeps_have_a_row_per_size,

@@ -18,7 +18,7 @@ usage: compare_torch.py [OPTION...]
 The package sluice is that of PYTHONPATH, or the one in the environment. All memory is what PyTorch
 and the libraries allocate. Others have their turns in the best of the settings that are listed
 here and in loads.py. Every element of every way is compared in every turn; ends with 1 if one is
-wrong. scripts/measure/report.py shows the results.
+wrong. tools/report/report.py shows the results.
 """
 import argparse
 import json

@@ -113,7 +113,8 @@ void AddRunFlags(CLI::App* app, Options* o) {
             {"--wide", &o->wide, "a table with all columns, more than 100 characters wide"},
             {"--trace", &o->trace_file,
              "write the timed iterations here, for ui.perfetto.dev or chrome://tracing; with "
-             "--compare-budgets those of the first budget"},
+             "--compare-budgets those of the first budget. --json then has what was in flight, for "
+             "`report`"},
             {"--trace-events", &o->trace_events, "most events of a rank in it [16384]",
              Within(1, 1 << 26)},
             {"--plan-only", &o->plan_only,

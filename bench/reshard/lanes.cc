@@ -84,8 +84,8 @@ std::vector<Lane> LanesOf(const Options& options) {
 absl::StatusOr<std::vector<Lane>> OpenLanes(const Options& options, const Gpu& gpu, Job* job,
                                             std::unique_ptr<Fabric> first_fabric) {
   std::vector<Lane> lanes = LanesOf(options);
-  if (!options.trace_file.empty()) lanes[0].options.trace_events = options.trace_events;
   for (Lane& lane : lanes) {
+    if (!options.trace_file.empty()) lane.options.trace_events = options.trace_events;
     lane.options.accelerator = gpu.accelerator;
     lane.options.transport = gpu.transport;
     absl::StatusOr<std::unique_ptr<Fabric>> fabric = std::exchange(first_fabric, nullptr);

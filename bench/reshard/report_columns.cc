@@ -69,6 +69,19 @@ const BaselineHead& HeadOf(const std::string& baseline) {
   return head->second;
 }
 
+Json GateJson(const R& r) {
+  Json json = {{"rank", r.gate_rank},
+               {"us", Json::array()},
+               {"buckets", Json::array()},
+               {"bytes", Json::array()}};
+  for (const GatePoint& point : r.gate) {
+    json["us"].push_back(static_cast<double>(point.ns) / 1e3);
+    json["buckets"].push_back(point.buckets);
+    json["bytes"].push_back(point.bytes);
+  }
+  return json;
+}
+
 // Null: nothing was compared.
 Json WrongOf(const R& r) { return r.checked ? Json(r.wrong) : Json(); }
 
@@ -236,6 +249,7 @@ std::string JsonText(const Options& options, const RunReport& report) {
                          {"peak_bytes", r.windowed_bytes},
                          {"whole_target_bytes", r.whole_target_bytes}};
     }
+    if (r.gate_rank >= 0) row["gate"] = GateJson(r);
     if (options.fingerprint) {
       Json& targets = row["target_ranks"] = Json::array();
       for (const TargetRank& target : r.target_ranks) targets.push_back(TargetJson(target));

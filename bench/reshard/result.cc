@@ -15,6 +15,7 @@
 #include "memory/memory_watch.h"
 #include "report/spread.h"
 #include "session/describe_session.h"
+#include "trace/serialize.h"
 #include "workload/layout_ranks.h"
 #include "workload/local_part.h"
 
@@ -55,7 +56,22 @@ struct Reader {
   RecordJson json;
 };
 
-// All fields but the fingerprints.
+// The most that a rank held, first in bytes.
+std::pair<int64_t, int64_t> MostOf(absl::Span<const GatePoint> gate) {
+  std::pair<int64_t, int64_t> most = {-1, -1};
+  for (const GatePoint& point : gate) most = std::max(most, {point.bytes, point.buckets});
+  return most;
+}
+
+void ChooseGate(absl::Span<const RankRecord> records, CaseResult* result) {
+  for (size_t r = 0; r < records.size(); ++r) {
+    if (MostOf(records[r].gate) <= MostOf(result->gate)) continue;
+    result->gate = records[r].gate;
+    result->gate_rank = static_cast<int>(r);
+  }
+}
+
+// All fields but the gate and the fingerprints.
 template <typename Visitor, MaybeConst<RankRecord> Record>
 void Describe(Visitor& v, Record& r) {
   EachOf(v, "start", r.start_ns, "end", r.end_ns, "wrong", r.wrong, "peak_target",
@@ -181,6 +197,8 @@ std::string Encode(const RankRecord& r) {
     fingerprints.push_back(
         {tensor, f.local_shape, f.checksum, f.ordered_checksum, JsonOf(f.first), JsonOf(f.last)});
   }
+  RecordJson& gate = writer.json["gate"] = RecordJson::array();
+  for (const GatePoint& point : r.gate) gate.push_back({point.ns, point.buckets, point.bytes});
   return writer.json.dump();
 }
 
@@ -193,6 +211,9 @@ RankRecord Decode(const std::string& text) {
                                 Fingerprint{f[1].get<std::vector<int64_t>>(), f[2].get<int64_t>(),
                                             f[3].get<uint64_t>(), NumberOf(f[4]), NumberOf(f[5])});
   }
+  for (const RecordJson& point : reader.json["gate"]) {
+    r.gate.push_back({point[0].get<int64_t>(), point[1].get<int64_t>(), point[2].get<int64_t>()});
+  }
   return r;
 }
 
@@ -202,6 +223,30 @@ std::string TransportName(const Options& options, const RunReport& report) {
   const std::vector<WireReport>& wires = report.wires.front().report.wires;
   // Between them are no direct copies, so all ranks are reached alike.
   return wires.empty() ? options.gpu.transport : wires.front().wire;
+}
+
+std::vector<GatePoint> GateOf(const TraceLog& log, int64_t begin_ns) {
+  const absl::StatusOr<TraceContent> content = DecodeTrace(log.Serialize());
+  if (!content.ok()) return {};
+  std::vector<GatePoint> all;
+  for (const TraceEvent& event : content->events) {
+    if (event.kind != TraceKind::kSample || event.begin_ns < begin_ns) continue;
+    all.push_back({event.begin_ns - begin_ns, event.count, event.bytes});
+  }
+  if (all.size() <= kGatePointsMax) return all;
+  // The last point is the end, and stays.
+  const int64_t step = 1 + all.back().ns / static_cast<int64_t>(kGatePointsMax - 1);
+  std::vector<GatePoint> kept;
+  for (const GatePoint& point : absl::MakeConstSpan(all).first(all.size() - 1)) {
+    if (kept.empty() || point.ns / step > kept.back().ns / step) {
+      kept.push_back(point);
+    } else {
+      kept.back().buckets = std::max(kept.back().buckets, point.buckets);
+      kept.back().bytes = std::max(kept.back().bytes, point.bytes);
+    }
+  }
+  kept.push_back(all.back());
+  return kept;
 }
 
 std::vector<double> IterationTimes(absl::Span<const RankRecord> records, bool one_host) {
@@ -244,6 +289,7 @@ CaseResult Summarise(const std::string& id, const TransferSpec& spec, const Opti
   result.memory = GrowthOf(options, result, records);
   result.iterations_us = IterationTimes(records, one_host);
   SetTimes(result.iterations_us, &result);
+  ChooseGate(records, &result);
   result.target_ranks = OrderFingerprints(spec, records);
   return result;
 }

@@ -12,10 +12,18 @@
 #include "reshard/options.h"
 #include "reshard/plan_figures.h"
 #include "sluice/session.h"
+#include "sluice/trace.h"
 #include "sluice/transfer.h"
 #include "workload/local_tensor.h"
 
 namespace sluice::bench {
+
+// What a rank held at one time.
+struct GatePoint {
+  int64_t ns = 0;  // since it began its first timed iteration
+  int64_t buckets = 0;
+  int64_t bytes = 0;  // of staging
+};
 
 // What one rank knows after a case, as it travels to rank 0.
 struct RankRecord {
@@ -27,6 +35,7 @@ struct RankRecord {
   int64_t grown_bytes = 0;           // of resident memory, in all iterations
   std::string grown_by = "none";     // how that is known: MethodName
   int64_t corruptible_elements = 0;  // that --corrupt could have hit, on all ranks
+  std::vector<GatePoint> gate;       // with --trace: of the first timed iteration
   TransferStats stats;
   SessionCounters counters;
   // With --fingerprint: (tensor of the spec, fingerprint), where this rank is in the target mesh.
@@ -35,6 +44,11 @@ struct RankRecord {
 
 std::string Encode(const RankRecord& record);
 RankRecord Decode(const std::string& text);  // of what Encode returned
+
+// What `log` has of a run that began at `begin_ns`: kGatePointsMax points at most. Where there are
+// more, a point has the most of the time until the next one.
+inline constexpr size_t kGatePointsMax = 200;
+std::vector<GatePoint> GateOf(const TraceLog& log, int64_t begin_ns);
 
 struct TargetRank {
   int rank = -1;
@@ -85,6 +99,8 @@ struct CaseResult {
   // the targets come to as a whole on the rank that has most.
   int64_t windowed_target_bytes = 0, windowed_bytes = 0, whole_target_bytes = 0;
   MemoryGrowth memory;
+  int gate_rank = -1;  // the one that held most staging, then most buckets; -1: none is recorded
+  std::vector<GatePoint> gate;
   std::vector<TargetRank> target_ranks;
   std::vector<BaselineResult> baselines;
 };

@@ -191,6 +191,9 @@ absl::Status Runner::TakeLaneTurn(const Case& entry, size_t lane, int iteration,
     TouchSharedTensors();
     run->watch = std::make_unique<MemoryWatch>();
   }
+  TraceLog* const trace = iteration == options_->warmup ? session->trace() : nullptr;
+  // The first lane's is written, and begins with the first case.
+  if (trace != nullptr && lane > 0) trace->Clear();
   absl::Status status =
       RunOnce(iteration, memory, run->watch.get(), &run->record, [&]() -> absl::Status {
         absl::Status moved = last ? Grow(run) : absl::OkStatus();
@@ -198,6 +201,7 @@ absl::Status Runner::TakeLaneTurn(const Case& entry, size_t lane, int iteration,
       });
   run->grown.reset();
   if (!status.ok()) return status;
+  if (trace != nullptr) run->record.gate = GateOf(*trace, run->record.start_ns.front());
   status = memory->Fetch();
   if (!status.ok()) return status;
   if (last) {

@@ -39,4 +39,8 @@ absl::StatusOr<std::string> ReadShippedFile(const std::string& name, absl::strin
   return ReadShippedFile(name, folder, ShareOfThisProgram());
 }
 
+std::string ShippedPath(absl::string_view name) {
+  return absl::StrCat(ShareOfThisProgram(), "/", name);
+}
+
 }  // namespace sluice::bench

@@ -18,6 +18,9 @@ absl::StatusOr<std::string> ReadShippedFile(const std::string& name, absl::strin
 absl::StatusOr<std::string> ReadShippedFile(const std::string& name, absl::string_view folder,
                                             const std::string& share);
 
+// The path of `name` in share/sluice, whether it is there or not.
+std::string ShippedPath(absl::string_view name);
+
 }  // namespace sluice::bench
 
 #endif  // SLUICE_BENCH_WORKLOAD_SHIPPED_FILE_H_

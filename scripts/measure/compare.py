@@ -6,7 +6,7 @@ usage: compare.py COMPETITOR [OPTION...]        compare.py COMPETITOR --help has
 Every element is verified in every turn: ends with 1 if one is wrong, with 77 where this machine
 lacks what it takes. Packages that are missing are installed. A file of results has at its head the
 machine, date, commit and command. A row is of a case and a way: spreads of its times, and `ratio`,
-of the rounds' times over those of the way that is the baseline. scripts/measure/report.py shows and
+of the rounds' times over those of the way that is the baseline. tools/report/report.py shows and
 draws such files.
 """
 import argparse

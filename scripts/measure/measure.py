@@ -4,7 +4,7 @@ build/results/*.json.
 
 Each file begins with machine, date, commit, command and rounds. A part that this machine does not
 allow (two-nodes, wires and worlds take root; disk and http take fio, curl and nginx) is left out. A
-part that fails makes this end with 1. Afterwards: scripts/measure/report.py FILE... shows tables
+part that fails makes this end with 1. Afterwards: tools/report/report.py FILE... shows tables
 and pictures.
 """
 import argparse
