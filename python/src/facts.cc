@@ -1,4 +1,4 @@
-// What this build has, and what the system lets this process do: for `python -m sluice.doctor`.
+// The facts of this build and of the system around it, for `python -m sluice.doctor`.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <unistd.h>

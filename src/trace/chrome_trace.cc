@@ -25,7 +25,7 @@
 namespace sluice {
 namespace {
 
-// What one rank did in the move of a bucket.
+// One rank's part in the move of a bucket.
 struct RankMove {
   int rank = 0;
   const TraceEvent* event = nullptr;

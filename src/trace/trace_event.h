@@ -67,7 +67,7 @@ struct TraceEvent {
   bool has_id = false;
   TraceKind kind = TraceKind::kSample;
 
-  // Of a stage: kept in fields that streams' spans use otherwise, so that events stay small.
+  // Stages keep these in fields that streams' spans use otherwise, so that events stay small.
   void set_stage(const TraceStage& stage) {
     item = stage.tensor < 0 ? -1 : int64_t{stage.tensors} << 32 | stage.tensor;
     track = stage.from + 1;

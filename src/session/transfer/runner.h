@@ -31,7 +31,7 @@ namespace sluice {
 
 class Runner {
  public:
-  // Where to record stages, and the log that numbers names of tensors; or null. Both must outlive
+  // The recorder of stages, and the log that numbers names of tensors; or null. Both must outlive
   // the runner. `device_track`: where to record there when the device was busy. The track after it
   // is for the device's second row.
   struct Trace {
