@@ -22,6 +22,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
@@ -205,6 +206,12 @@ class World {
   // Members that are there now and are not in this member's epoch, in the order of fabric ranks.
   // They take part in the next one. Before the first epoch: all other members. Asks the store.
   virtual absl::StatusOr<std::vector<WorldMember>> Joiners() = 0;
+
+  // Tells those who look at the world from outside, such as `python -m sluice.top`, how this member
+  // fares: up to 1 KiB of text, the newest of which counts. Does not wait. Texts that come faster
+  // than one a second are left out, after some. A store of the caller's is not told.
+  // InvalidArgument: the text is empty, or longer.
+  virtual absl::Status Say(absl::string_view text) = 0;
 
   // The fabric rank of a member: in MakeFabric's order. -1: there is none, or sizes are not known.
   virtual int FabricRank(const std::string& role, int rank) const = 0;

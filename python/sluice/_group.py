@@ -64,6 +64,7 @@ class Group:
         self._in_flight: dict[int, Any] = {}  # of _transfer, by the run's number
         self._synced: Any = None  # of _sync
         self._told_of_host = False  # by Transfer, in a warning
+        self._say: Callable[[str], None] | None = None  # of a world, to those who look at it
         self._runs = 0
         self._run_seconds = 0.0
         self._sent_bytes = 0
@@ -211,6 +212,9 @@ class Group:
             self._received_bytes += received
         if self._exported:
             self.metrics()
+        if self._say is not None:
+            self._say(json.dumps({**flight.figures, "runs": self._runs, "at": time.time(),
+                                  "seconds": now - flight.begin}))
 
 
 def described(error: BaseException) -> tuple[str, str | None]:

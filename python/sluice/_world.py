@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Union
 
 from . import _bootstrap, _sluice
-from ._errors import InvalidSpec
+from ._errors import Error, InvalidSpec
 from ._log import inform
 from ._session import Member, Session
 from ._texts import check_made
@@ -143,6 +145,14 @@ class World:
         self._session = Session(native, members=members, epoch=self.epoch,
                                 rank_of=_RanksOfRole(members, self._role, self.epoch))
         inform(f"epoch {self.epoch} of {_in_short(members)}")
+        world = weakref.ref(self)  # which may end before its session
+
+        def say(text: str) -> None:
+            if (told := world()) is not None:
+                with suppress(Error):
+                    told._native.say(text)
+
+        self._session._say = say
         return self._session
 
     def versions(self, src: Any = None, dst: Any = None, *, min: Mapping[str, int] | None = None,

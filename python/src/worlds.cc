@@ -21,6 +21,7 @@
 #include "sluice/store.h"
 #include "sluice/world.h"
 #include "values.h"
+#include "world/look.h"
 #include "world/store/store_check.h"
 
 namespace sluice::python {
@@ -62,6 +63,7 @@ struct Owned {
   const MadeHere made_here;
 };
 using PyServer = Ref<Owned<StoreServer>>;
+using PyClient = Ref<Owned<Store>>;
 using PyFabric = Ref<Owned<Fabric>>;
 
 StoreServer& Opened(const PyServer& self) {
@@ -249,6 +251,15 @@ void BindWorld(nb::module_& module) {
              if (!version.has_value()) return nb::none();
              return nb::cast(*version);
            })
+      .def(
+          "say",
+          [](const PyWorld& self, const std::string& text) {
+            self->made_here.Require("world");
+            // It does not wait: not for another thread's call, either.
+            if (self->taken || self->world == nullptr) return;
+            RaiseIfError(self->world->Say(text));
+          },
+          nb::arg("text"))
       .def("joiners",
            [](const PyWorld& self) {
              Turn turn(self);
@@ -319,7 +330,51 @@ std::vector<std::string> HostAddresses() {
   return addresses;
 }
 
+std::unique_ptr<PyClient> Reach(std::string address, StoreOptions options) {
+  BeginUse();
+  Desk desk;
+  return std::make_unique<PyClient>(std::make_shared<Owned<Store>>(
+      ValueOrRaise(desk.Call([address, options] { return ConnectStore(address, options); }))));
+}
+
+nb::dict LookOf(const PyClient& self, const std::string& world) {
+  self->made_here.Require("store");
+  Desk desk;
+  const WorldLook look = ValueOrRaise(
+      desk.Call([state = self.state(), world] { return LookAtWorld(*state->object, world); }));
+  nb::list members;
+  for (const MemberLook& one : look.members) {
+    nb::dict member = MemberOf(one.member);
+    member["in_epoch"] = one.in_epoch;
+    member["waits_in"] = one.waits_in;
+    // Members may say any bytes.
+    member["says"] = nb::steal(
+        PyUnicode_DecodeUTF8(one.says.data(), static_cast<Py_ssize_t>(one.says.size()), "replace"));
+    members.append(member);
+  }
+  nb::dict made;
+  made["epoch"] = look.epoch;
+  made["members"] = members;
+  made["missing"] = look.missing;
+  return made;
+}
+
 void BindStores(nb::module_& module) {
+  nb::class_<PyClient>(module, "StoreClient", "Looks at a store, and changes nothing there.")
+      .def_static(
+          "connect",
+          [](std::string address, std::string token, const std::string& token_file,
+             nb::handle timeout) {
+            StoreOptions options;
+            options.token = std::move(token);
+            if (!token_file.empty()) options.token = ValueOrRaise(ReadTokenFile(token_file));
+            options.timeout = DurationOf(timeout, "timeout", absl::Seconds(30));
+            return Reach(std::move(address), options);
+          },
+          nb::arg("address"), nb::arg("token") = "", nb::arg("token_file") = "",
+          nb::arg("timeout") = nb::none())
+      .def("look", &LookOf, nb::arg("world"),
+           "Who is in the world of this name, its epoch, and who is missing.");
   nb::class_<PyServer>(module, "StoreServer", "A store, on a thread of its own.")
       .def(
           "__init__",

@@ -68,26 +68,15 @@ bool ComesBefore(const StoredMember& a, const StoredMember& b) {
   return std::tie(a.number, a.id) < std::tie(b.number, b.id);
 }
 
-}  // namespace
-
-std::string MembersPrefix(absl::string_view world) { return absl::StrCat(world, "/member/"); }
-
-std::string HereKey(absl::string_view world, absl::string_view role, int rank) {
-  return MemberKey(world, role, rank, kHere);
-}
-
-std::string SaidKey(absl::string_view world, absl::string_view role, int rank) {
-  return MemberKey(world, role, rank, kSaid);
-}
-
-Attendance TakeAttendance(const StoredMember& own,
-                          absl::Span<const StoreEntries::value_type> entries) {
-  std::vector<StoredMember> here = {own};
+// `own`: null for one who is no member.
+Attendance Take(const StoredMember* own, absl::Span<const StoreEntries::value_type> entries) {
+  std::vector<StoredMember> here;
+  if (own != nullptr) here.push_back(*own);
   std::vector<StoredMember> said;
   for (const auto& [key, value] : entries) {
     absl::StatusOr<StoredMember> member = ParseMember(value);
     if (!member.ok()) continue;  // another version's, which does not count
-    const bool is_own = member->role == own.role && member->rank == own.rank;
+    const bool is_own = own != nullptr && member->role == own->role && member->rank == own->rank;
     if (is_own) continue;
     (absl::EndsWith(key, kHere) ? here : said).push_back(*std::move(member));
   }
@@ -100,7 +89,7 @@ Attendance TakeAttendance(const StoredMember& own,
     const absl::Status status = declarations.Take(member);
     if (status.ok()) {
       places[{member.role, member.rank}] = &member;
-    } else if (member.id == own.id) {
+    } else if (own != nullptr && member.id == own->id) {
       attendance.conflict = status;
       return attendance;
     }
@@ -120,6 +109,27 @@ Attendance TakeAttendance(const StoredMember& own,
     }
   }
   return attendance;
+}
+
+}  // namespace
+
+std::string MembersPrefix(absl::string_view world) { return absl::StrCat(world, "/member/"); }
+
+std::string HereKey(absl::string_view world, absl::string_view role, int rank) {
+  return MemberKey(world, role, rank, kHere);
+}
+
+std::string SaidKey(absl::string_view world, absl::string_view role, int rank) {
+  return MemberKey(world, role, rank, kSaid);
+}
+
+Attendance TakeAttendance(const StoredMember& own,
+                          absl::Span<const StoreEntries::value_type> entries) {
+  return Take(&own, entries);
+}
+
+Attendance TakeAttendance(absl::Span<const StoreEntries::value_type> entries) {
+  return Take(nullptr, entries);
 }
 
 int FabricRankIn(absl::Span<const RoleSize> roles, absl::string_view role, int rank) {

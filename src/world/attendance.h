@@ -37,6 +37,8 @@ struct Attendance {
 // and sizes: later members that say otherwise do not count, for they fail by themselves.
 Attendance TakeAttendance(const StoredMember& own,
                           absl::Span<const StoreEntries::value_type> entries);
+// The same as one sees them who is no member.
+Attendance TakeAttendance(absl::Span<const StoreEntries::value_type> entries);
 
 // A member's place among all: roles in declared order, then ranks. -1: there is none, or sizes are
 // not known.

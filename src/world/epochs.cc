@@ -20,7 +20,6 @@ namespace {
 constexpr int64_t kEpochsKept = 16;
 constexpr absl::string_view kEpochName = "epoch-";
 
-std::string BegunKey(absl::string_view world) { return absl::StrCat(world, "/epoch/begun"); }
 
 std::string IdsText(absl::Span<const StoredMember> members) {
   std::string text;
@@ -78,7 +77,7 @@ void RaiseBegun(Store& store, absl::string_view world, int64_t number) {
   const std::string own = absl::StrCat(number);
   std::string before;
   while (true) {
-    absl::StatusOr<std::string> now = store.CompareSet(BegunKey(world), before, own);
+    absl::StatusOr<std::string> now = store.CompareSet(EpochBegunKey(world), before, own);
     if (!now.ok() || *now == own) return;
     int64_t known = 0;
     if (absl::SimpleAtoi(*now, &known) && known >= number) return;
@@ -94,9 +93,12 @@ int64_t EpochNumber(absl::string_view name) {
   return is_epoch ? number : 0;
 }
 
-std::string Epochs::ListKey(int64_t number) const {
-  return absl::StrCat(world_, "/epoch/", number, "/members");
+std::string EpochBegunKey(absl::string_view world) { return absl::StrCat(world, "/epoch/begun"); }
+
+std::string EpochListKey(absl::string_view world, int64_t number) {
+  return absl::StrCat(world, "/epoch/", number, "/members");
 }
+
 std::string Epochs::EndKey(int64_t number) const {
   return absl::StrCat(world_, "/epoch/", number, "/end");
 }
@@ -122,7 +124,7 @@ absl::Status Epochs::WaitForEnough(absl::Span<const RoleSize> at_least, const De
 }
 
 absl::StatusOr<int64_t> Epochs::Begun() {
-  const absl::StatusOr<std::string> begun = store_->Get(BegunKey(world_), absl::ZeroDuration());
+  const absl::StatusOr<std::string> begun = store_->Get(EpochBegunKey(world_), absl::ZeroDuration());
   if (absl::IsDeadlineExceeded(begun.status())) return 0;
   if (!begun.ok()) return begun.status();
   int64_t number = 0;

@@ -31,6 +31,9 @@ int64_t EpochNumber(absl::string_view name);
 
 // Says at the store that the epoch has begun, unless it knows of a later one. Best effort.
 void RaiseBegun(Store& store, absl::string_view world, int64_t number);
+// The keys of the newest epoch's number, and of the ids of an epoch's members.
+std::string EpochBegunKey(absl::string_view world);
+std::string EpochListKey(absl::string_view world, int64_t number);
 
 struct Epoch {
   int64_t number = 0;
@@ -74,7 +77,7 @@ class Epochs {
   // The newest epoch that has begun; 0: none.
   absl::StatusOr<int64_t> Begun();
   void RemoveUpTo(int64_t number);
-  std::string ListKey(int64_t number) const;
+  std::string ListKey(int64_t number) const { return EpochListKey(world_, number); }
   std::string EndKey(int64_t number) const;
 
   const std::shared_ptr<Store> store_;

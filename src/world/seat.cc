@@ -10,10 +10,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/clock.h"
 #include "net/socket.h"
 #include "tensor/error_text.h"
 #include "transport/deadline.h"
 #include "transport/say_once.h"
+#include "world/look.h"
 #include "world/member.h"
 #include "world/store/store_address.h"
 #include "world/store/store_check.h"
@@ -225,7 +227,24 @@ absl::StatusOr<std::unique_ptr<Seat>> Seat::TakeAt(const WorldOptions& options, 
 
 absl::Status Seat::NoteMet() { return door.store->Set(MetKey(name_), "1"); }
 
+void Seat::PostSaid(absl::string_view value) {
+  auto* const store = dynamic_cast<TokenStore*>(door.store.get());
+  if (store == nullptr) return;
+  store->Post(SaysKey(name_, roster.own().role, roster.own().rank), value);
+}
+
+void Seat::Say(absl::string_view text) {
+  constexpr double kMost = 8;
+  const int64_t now_ns = MonotonicNs();
+  may_say_ = std::min(kMost, may_say_ + static_cast<double>(now_ns - said_ns_) / 1e9);
+  said_ns_ = now_ns;
+  if (may_say_ < 1) return;
+  may_say_ -= 1;
+  PostSaid(absl::StrCat(roster.own().id, "\n", text));
+}
+
 void Seat::Clear() {
+  if (said_ns_ != 0) PostSaid("");
   for (auto& [list, each] : tries) each.Clear(*door.store);
   epoch_tries.Clear(*door.store);
 }

@@ -60,8 +60,10 @@ class Seat {
 
   // Says to whoever joins from now on that all members of this world have come once.
   absl::Status NoteMet();
-  // Removes what all tries have left at the store.
+  // Removes what all tries have left at the store, and what was said.
   void Clear();
+  // As World::Say.
+  void Say(absl::string_view text);
 
   const StoreDoor door;
   const std::string secret;  // of the links between members
@@ -76,8 +78,11 @@ class Seat {
  private:
   static absl::StatusOr<std::unique_ptr<Seat>> TakeAt(const WorldOptions& options, StoreDoor door,
                                                       int64_t passed);
+  void PostSaid(absl::string_view value);
 
   const std::string name_;
+  double may_say_ = 8;  // so many texts at once; one more each second
+  int64_t said_ns_ = 0;
 };
 
 }  // namespace sluice

@@ -7,10 +7,12 @@
 
 namespace sluice {
 
+std::string WaitsPrefix(absl::string_view world) { return absl::StrCat(world, "/waits/"); }
+
 WaitingCall::WaitingCall(std::shared_ptr<Store> store, absl::string_view world,
                          absl::string_view member, std::string meeting, absl::Duration lease)
     : store_(std::move(store)),
-      prefix_(absl::StrCat(world, "/waits/")),
+      prefix_(WaitsPrefix(world)),
       key_(absl::StrCat(prefix_, member)),
       meeting_(std::move(meeting)),
       lease_length_(lease),

@@ -15,6 +15,9 @@
 
 namespace sluice {
 
+// Below it a key for each member that waits, by its id; the value is the meeting's name.
+std::string WaitsPrefix(absl::string_view world);
+
 // One call's wait in one meeting, from now on. Thread: one.
 class WaitingCall {
  public:

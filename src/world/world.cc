@@ -30,6 +30,7 @@ constexpr int kUnexplainedMax = 3;
 
 // Between two looks whether a store that is gone is there again.
 constexpr absl::Duration kStorePause = absl::Milliseconds(100);
+constexpr size_t kSaidBytesMax = 1024;
 
 uint64_t Hash(absl::string_view text) {
   StableHash hash;
@@ -119,6 +120,15 @@ class JoinedWorld final : public World {
       if (known.count(member.id) == 0) joiners.push_back(member.ToWorldMember(true));
     }
     return joiners;
+  }
+
+  absl::Status Say(absl::string_view text) override {
+    if (text.empty() || text.size() > kSaidBytesMax) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a member says ", text.size(), " bytes; it may say 1 to ", kSaidBytesMax));
+    }
+    seat_->Say(text);
+    return absl::OkStatus();
   }
 
   int FabricRank(const std::string& role, int rank) const override {

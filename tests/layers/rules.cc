@@ -50,7 +50,7 @@ const std::vector<Layer>& Layers() {
       {"transport/ucx", {"tensor", "transport"}},
       {"world/store", {"base", "net", "tensor", "storage", "transport"}},
       {"world",
-       {"net", "tensor", "storage", "transport", "transport/direct", "transport/tcp",
+       {"base", "net", "tensor", "storage", "transport", "transport/direct", "transport/tcp",
         "transport/ucx", "world/store"}},
       {"trace", {"base", "tensor", "plan"}},
       {"session/base",

@@ -115,6 +115,15 @@ void StoreLink::Post(const StoreRequest& request, const std::shared_ptr<StoreFat
   Wake();
 }
 
+void StoreLink::Post(const StoreRequest& request) {
+  if (InChild()) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (stopped_ || fate_ == nullptr || !fate_->Get().ok()) return;
+  if (requests_.size() > kMaxUnsentBytes) return;
+  requests_ += EncodeRequest(request);
+  Wake();
+}
+
 void StoreLink::AddLease(int64_t lease_ms) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (leases_ms_.empty() || lease_ms < *leases_ms_.begin()) tightened_ns_ = MonotonicNs();

@@ -58,6 +58,8 @@ class StoreLink {
   absl::StatusOr<Answer> Call(StoreRequest request, absl::Duration wait = absl::ZeroDuration());
   // Sends a request over this connection, if it still stands. Does not wait.
   void Post(const StoreRequest& request, const std::shared_ptr<StoreFate>& fate);
+  // The same over the present connection.
+  void Post(const StoreRequest& request);
 
   // A key is going to be held so: from now on the server hears of this client often enough.
   void AddLease(int64_t lease_ms);

@@ -105,6 +105,12 @@ class TcpStore : public TokenStore {
     return link_->Call(request).status();
   }
 
+  void Post(absl::string_view key, absl::string_view value) override {
+    StoreRequest request = MakeRequest(StoreCall::kSet, key);
+    request.value = value;
+    link_->Post(request);
+  }
+
   absl::StatusOr<std::string> Get(absl::string_view key, absl::Duration timeout) override {
     SLUICE_RETURN_IF_ERROR(CheckStoreKey(key));
     StoreRequest request = MakeRequest(StoreCall::kGet, key);

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "sluice/store.h"
 
 namespace sluice {
@@ -14,6 +15,9 @@ class TokenStore : public Store {
   virtual const std::string& token() const = 0;
   // This host's address on the first connection, as digits; "": a loopback one. Thread: any.
   virtual const std::string& own_host() const = 0;
+  // Sets a good key to a good value over the connection that stands, without waiting for an answer:
+  // it may be lost. Thread: any.
+  virtual void Post(absl::string_view key, absl::string_view value) = 0;
 };
 
 }  // namespace sluice
