@@ -7,6 +7,7 @@
 #include "session/session_impl.h"
 #include "sluice/connect.h"
 #include "sluice/session.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -66,13 +67,11 @@ absl::StatusOr<std::unique_ptr<Connection>> Connect(Session* session, const Conn
   SessionImpl* const impl = SessionImpl::Of(session);
   Match match;
   BoundTensors bound;
-  const absl::Status joined = impl->CallAll("Connect", [&] {
+  SLUICE_RETURN_IF_ERROR(impl->CallAll("Connect", [&] {
     return JoinHalves(impl->peers(), impl->transfers()->MemoryRulesNow(), own, &match, &bound);
-  });
-  if (!joined.ok()) return joined;
-  const absl::StatusOr<Transfer*> transfer = session->Compile(match.spec);
-  if (!transfer.ok()) return transfer.status();
-  return std::make_unique<ConnectionImpl>(session, *transfer, std::move(bound));
+  }));
+  SLUICE_ASSIGN_OR_RETURN(Transfer* const transfer, session->Compile(match.spec));
+  return std::make_unique<ConnectionImpl>(session, transfer, std::move(bound));
 }
 
 }  // namespace sluice

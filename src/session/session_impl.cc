@@ -96,10 +96,9 @@ absl::Status SessionImpl::Open() {
       {"the transport", HashOfName(options_.transport.get()), false},
       {"direct", options_.direct ? 1 : 0}};
   if (absl::Status status = peers_.Agree(std::move(proposal)); !status.ok()) return status;
-  const absl::StatusOr<int64_t> cache_bytes = SmallestCacheShare();
-  if (!cache_bytes.ok()) return cache_bytes.status();
+  SLUICE_ASSIGN_OR_RETURN(const int64_t cache_bytes, SmallestCacheShare());
   budget_ = *budget;
-  cache_bytes_ = *cache_bytes;
+  cache_bytes_ = cache_bytes;
   if (absl::Status status = OpenTransfers(*std::move(device)); !status.ok()) return status;
   if (lock_ == nullptr) return absl::OkStatus();
   thread_ = std::make_unique<ProgressThread>(this, lock_.get());
@@ -162,16 +161,15 @@ absl::StatusOr<Run> SessionImpl::Start(Session* session, Transfer* transfer,
                                        absl::Span<const TensorView> dst, int64_t binding,
                                        const StartOptions& options) {
   SessionImpl* const impl = Of(session);
-  const absl::StatusOr<RunId> run =
-      impl->UseRuns([&] { return impl->transfers_->Start(transfer, src, dst, binding, options); });
-  if (!run.ok()) return run.status();
-  return Run(session, *run);
+  SLUICE_ASSIGN_OR_RETURN(const RunId run, impl->UseRuns([&] {
+    return impl->transfers_->Start(transfer, src, dst, binding, options);
+  }));
+  return Run(session, run);
 }
 
 absl::StatusOr<bool> SessionImpl::WaitForRun(RunId run, absl::Duration limit) {
   const Deadline deadline(limit);
-  const absl::Status known = Use([&] { return transfers_->history().Check(run); });
-  if (!known.ok()) return known;
+  SLUICE_RETURN_IF_ERROR(Use([&] { return transfers_->history().Check(run); }));
   if (thread_ != nullptr && !thread_->SleepUntilDone(run, limit)) return false;
   const std::unique_lock<FairLock> lock = Lock();
   const RunHistory& history = transfers_->history();
@@ -249,9 +247,8 @@ absl::Status SessionImpl::Poll() {
 // For a consumer that waits for its stream.
 absl::Status SessionImpl::Pump() {
   if (is_poisoned()) return Poll();
-  const absl::StatusOr<bool> moved = Advance();
-  if (!moved.ok()) return moved.status();
-  if (*moved) {
+  SLUICE_ASSIGN_OR_RETURN(const bool moved, Advance());
+  if (moved) {
     idle_wait_.Reset();
   } else {
     idle_wait_.Pause(awaited(), next_due_ns() - MonotonicNs());

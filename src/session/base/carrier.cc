@@ -24,8 +24,7 @@ Carrier::Carrier(Device* device, std::unique_ptr<Transport> transport)
 absl::Status Carrier::MakeRoom(const EngineOptions* options, int operations, size_t messages) {
   const EngineOptions& wanted = options != nullptr ? *options : engine_->options();
   if (transport_ != nullptr) {
-    absl::Status status = transport_->Reserve(wanted.slots * std::max(1, operations));
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(transport_->Reserve(wanted.slots * std::max(1, operations)));
   }
   const size_t slots = static_cast<size_t>(wanted.slots);
   if (options != nullptr) {

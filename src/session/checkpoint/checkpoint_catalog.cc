@@ -164,8 +164,7 @@ absl::StatusOr<CheckpointCatalog> FindIn(const CheckpointContents& contents,
   std::string save_id;
   catalog.files = contents.files;
   if (contents.index_text) {
-    absl::Status status = TakeIndex(*contents.index_text, tensors, &catalog, &file_of, &save_id);
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(TakeIndex(*contents.index_text, tensors, &catalog, &file_of, &save_id));
     catalog.header_bytes += static_cast<int64_t>(contents.index_text->size());
   }
   absl::StatusOr<CheckpointHeaders> read = ReadHeaders(address, catalog.files, options, stop);
@@ -181,12 +180,12 @@ absl::StatusOr<CheckpointCatalog> FindIn(const CheckpointContents& contents,
   if (absl::Status status = CheckSaveIds(save_id, catalog.files, read->headers); !status.ok()) {
     return status;
   }
-  const absl::StatusOr<FoundByName> found =
-      ByName(catalog.files, read->headers, contents.index_text ? &file_of : nullptr);
-  if (!found.ok()) return found.status();
-  if (absl::Status status = Resolve(tensors, *found, &catalog); !status.ok()) return status;
+  SLUICE_ASSIGN_OR_RETURN(
+      const FoundByName found,
+      ByName(catalog.files, read->headers, contents.index_text ? &file_of : nullptr));
+  if (absl::Status status = Resolve(tensors, found, &catalog); !status.ok()) return status;
   if (!contents.index_text) {
-    catalog.ignored = static_cast<int64_t>(found->size() - NamesOf(tensors).size());
+    catalog.ignored = static_cast<int64_t>(found.size() - NamesOf(tensors).size());
   }
   return catalog;
 }
@@ -236,13 +235,13 @@ absl::StatusOr<Found> FindSteadily(
     bool is_gone = false;
     absl::StatusOr<Found> found = contents.ok() ? find(address, *contents, &is_gone)
                                                 : absl::StatusOr<Found>(contents.status());
-    const absl::StatusOr<bool> same =
-        HasSameIndex(address, contents.ok() ? *contents : CheckpointContents(), options, stop);
-    if (!same.ok()) return same.status();
+    SLUICE_ASSIGN_OR_RETURN(
+        const bool same,
+        HasSameIndex(address, contents.ok() ? *contents : CheckpointContents(), options, stop));
     // An index has come and gone meanwhile.
     const bool was_replaced =
         contents.ok() && !contents->index_text && !address.is_http() && is_gone;
-    if ((*same && !was_replaced) || stop.load(std::memory_order_relaxed)) return found;
+    if ((same && !was_replaced) || stop.load(std::memory_order_relaxed)) return found;
   }
   return absl::UnavailableError(absl::StrCat(
       address.place, " gets one checkpoint after the other, while a load looks for one"));

@@ -14,6 +14,7 @@
 #include "storage/listed_file.h"
 #include "storage/open/whole_object.h"
 #include "storage/source_check.h"
+#include "tensor/error_text.h"
 #include "tensor/quoted.h"
 
 namespace sluice {
@@ -51,15 +52,13 @@ absl::StatusOr<std::vector<std::string>> ListFiles(const std::string& directory)
   // First: where it is there, nothing else counts, in whatever order names come.
   const std::string whole(kCheckpointFileName);
   const std::filesystem::directory_entry entry(absl::StrCat(directory, "/", whole), error);
-  const absl::StatusOr<bool> is_whole = CountsAsData(entry, "");
-  if (!is_whole.ok()) return is_whole.status();
-  if (*is_whole) return std::vector<std::string>{whole};
+  SLUICE_ASSIGN_OR_RETURN(const bool is_whole, CountsAsData(entry, ""));
+  if (is_whole) return std::vector<std::string>{whole};
   error.clear();
   for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end;
        at.increment(error)) {
-    const absl::StatusOr<bool> counts = CountsAsData(*at, ".safetensors");
-    if (!counts.ok()) return counts.status();
-    if (!*counts) continue;
+    SLUICE_ASSIGN_OR_RETURN(const bool counts, CountsAsData(*at, ".safetensors"));
+    if (!counts) continue;
     const std::string name = at->path().filename().string();
     if (IsShardName(name)) {
       has_shards = true;
@@ -97,13 +96,12 @@ absl::StatusOr<CheckpointContents> LookForCheckpoint(const SourceAddress& addres
   std::error_code gone;
   const std::filesystem::directory_entry entry(ObjectPath(address, kCheckpointIndexName), gone);
   if (const auto counts = CountsAsData(entry, ""); !counts.ok()) return counts.status();
-  const absl::Status status = ReadWithRetries(QuotedPath(address.place), options.retry, stop, [&] {
+  SLUICE_RETURN_IF_ERROR(ReadWithRetries(QuotedPath(address.place), options.retry, stop, [&] {
     absl::StatusOr<std::vector<std::string>> files = ListFiles(address.place);
     if (!files.ok()) return files.status();
     contents.files = *std::move(files);
     return absl::OkStatus();
-  });
-  if (!status.ok()) return status;
+  }));
   return contents;
 }
 
@@ -111,11 +109,10 @@ absl::StatusOr<bool> HasSameIndex(const SourceAddress& address, const Checkpoint
                                   const CheckpointOptions& options, const WorkStop& stop) {
   if (address.is_http()) return true;
   absl::StatusOr<absl::optional<FileIdentity>> now;
-  const absl::Status status = ReadWithRetries(kCheckpointIndexName, options.retry, stop, [&] {
+  SLUICE_RETURN_IF_ERROR(ReadWithRetries(kCheckpointIndexName, options.retry, stop, [&] {
     now = IdentifyPath(ObjectPath(address, kCheckpointIndexName));
     return now.status();
-  });
-  if (!status.ok()) return status;
+  }));
   return *now == contents.index_file;
 }
 

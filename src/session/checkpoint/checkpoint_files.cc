@@ -132,9 +132,8 @@ absl::Status CheckpointFiles::ChooseNames(const CheckpointFileLayout& layout) {
 }
 
 absl::Status CheckpointFiles::Add(const std::string& name, absl::string_view text, int64_t bytes) {
-  absl::StatusOr<AtomicFile> file = AtomicFile::Create(PathOf(name));
-  if (!file.ok()) return file.status();
-  files_.push_back(*std::move(file));
+  SLUICE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(PathOf(name)));
+  files_.push_back(std::move(file));
   if (absl::Status status = files_.back().WriteAt(0, text); !status.ok()) return status;
   return files_.back().Resize(bytes);
 }
@@ -160,10 +159,9 @@ absl::Status CheckpointFiles::Create(const std::string& directory,
   if (!has_index_) return absl::OkStatus();
   CheckpointIndex index = *layout.index;
   index.files = names_;
-  const absl::StatusOr<std::string> text = CheckpointIndexText(index);
-  if (!text.ok()) return text.status();
+  SLUICE_ASSIGN_OR_RETURN(const std::string text, CheckpointIndexText(index));
   names_.emplace_back(kCheckpointIndexName);
-  return Add(names_.back(), *text, static_cast<int64_t>(text->size()));
+  return Add(names_.back(), text, static_cast<int64_t>(text.size()));
 }
 
 std::vector<std::string> CheckpointFiles::temporaries() const {
@@ -237,9 +235,8 @@ absl::Status CheckpointFiles::Publish() {
 
 absl::Status CheckpointFiles::RemoveRival(const std::string& path) const {
   if (lock_->held()) return Remove(path);
-  const absl::StatusOr<bool> removed = RemoveSame(path, rival_);
-  if (!removed.ok()) return removed.status();
-  if (*removed) return absl::OkStatus();
+  SLUICE_ASSIGN_OR_RETURN(const bool removed, RemoveSame(path, rival_));
+  if (removed) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "another save has made ", path, " meanwhile, on a file system that has no locks"));
 }

@@ -90,15 +90,14 @@ absl::StatusOr<CheckpointHeaders> ReadHeaders(const SourceAddress& address,
       return status;
     }
   }
-  absl::StatusOr<std::unique_ptr<Source>> source =
-      OpenFiles(plain, files, options, kRangesAtOnceMax, states);
-  if (!source.ok()) return source.status();
+  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Source> source,
+                          OpenFiles(plain, files, options, kRangesAtOnceMax, states));
   std::vector<RangeRead> ranges;
   for (size_t i = 0; i < files.size(); ++i) {
     ranges.push_back({static_cast<int>(i), 0, kSafetensorsPrefixBytes, ""});
   }
   absl::Status status =
-      ReadRanges(source->get(), files, options.retry, stop, absl::MakeSpan(ranges));
+      ReadRanges(source.get(), files, options.retry, stop, absl::MakeSpan(ranges));
   if (!status.ok()) return status;
   CheckpointHeaders read;
   std::vector<std::string> texts;
@@ -117,9 +116,9 @@ absl::StatusOr<CheckpointHeaders> ReadHeaders(const SourceAddress& address,
     if (ranges[i].bytes < 1) return absl::InvalidArgumentError(files[i] + ": an empty header");
     read.bytes += *bytes;
   }
-  status = ReadRanges(source->get(), files, options.retry, stop, absl::MakeSpan(ranges));
+  status = ReadRanges(source.get(), files, options.retry, stop, absl::MakeSpan(ranges));
   if (!status.ok()) return status;
-  source->reset();  // looks at each file that it closes
+  source.reset();  // looks at each file that it closes
   if (identities != nullptr && !identities->outcome().ok()) return identities->outcome();
   for (size_t i = 0; i < files.size(); ++i) {
     texts[i] += ranges[i].text;
@@ -136,18 +135,17 @@ absl::StatusOr<CheckpointHeaders> ReadHeaders(const SourceAddress& address,
 absl::Status CheckUnchanged(const SourceAddress& address, const CheckpointOptions& options,
                             const WorkStop& stop, CheckpointCatalog* catalog) {
   const std::vector<std::string>& files = catalog->files;
-  absl::StatusOr<std::unique_ptr<Source>> source =
-      OpenFiles(address, files, options, kRangesAtOnceMax, FileStatesOf(address, *catalog));
-  if (!source.ok()) return source.status();
+  SLUICE_ASSIGN_OR_RETURN(
+      std::unique_ptr<Source> source,
+      OpenFiles(address, files, options, kRangesAtOnceMax, FileStatesOf(address, *catalog)));
   std::vector<RangeRead> ranges;
   for (size_t i = 0; i < files.size(); ++i) {
     const auto bytes = static_cast<int64_t>(catalog->beginnings[i].size());
     ranges.push_back({static_cast<int>(i), 0, bytes, ""});
     catalog->header_bytes += bytes;
   }
-  absl::Status status =
-      ReadRanges(source->get(), files, options.retry, stop, absl::MakeSpan(ranges));
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(
+      ReadRanges(source.get(), files, options.retry, stop, absl::MakeSpan(ranges)));
   for (size_t i = 0; i < files.size(); ++i) {
     if (ranges[i].text == catalog->beginnings[i]) continue;
     return absl::DataLossError(absl::StrCat(files[i], " was replaced while it was read"));

@@ -83,10 +83,9 @@ absl::Status BindTensor(const CheckpointTensor& tensor, const MemoryRules& rules
   BoundView& view = input->views.emplace_back();
   std::vector<BoundView>& boxes = input->box_views.emplace_back();
   if (!tensor.layout.boxes.empty()) return BindBoxes(tensor, rules, rank, writable, &boxes);
-  const absl::StatusOr<std::vector<int64_t>> shape =
-      LocalShape(tensor.layout, LaidOutShape(tensor), rank);
-  if (!shape.ok()) return shape.status();
-  return BindOne(tensor.view, {*shape, tensor.dtype}, rules, writable, &view);
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<int64_t> shape,
+                          LocalShape(tensor.layout, LaidOutShape(tensor), rank));
+  return BindOne(tensor.view, {shape, tensor.dtype}, rules, writable, &view);
 }
 
 absl::Status BindViews(absl::Span<const CheckpointTensor> tensors, const MemoryRules& rules,

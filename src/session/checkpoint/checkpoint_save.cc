@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 
@@ -13,9 +14,9 @@ absl::Status CheckpointWriter::Write(int file, int64_t offset, absl::Span<const 
   absl::optional<AtomicFile>& open = open_[static_cast<size_t>(file)];
   if (!open) {
     const File& closed = files_[static_cast<size_t>(file)];
-    absl::StatusOr<AtomicFile> opened = AtomicFile::OpenTemporary(closed.temporary, closed.bytes);
-    if (!opened.ok()) return opened.status();
-    open = *std::move(opened);
+    SLUICE_ASSIGN_OR_RETURN(AtomicFile opened,
+                            AtomicFile::OpenTemporary(closed.temporary, closed.bytes));
+    open = std::move(opened);
   }
   absl::Status status = open->WriteAt(offset, bytes);
   writing_ns_ += MonotonicNs() - begin_ns;
@@ -42,10 +43,9 @@ absl::Status CheckpointSaveWork::Fill(const ShardPiece& shard_piece, std::byte* 
   const absl::Span<const CheckpointPart> own = OwnParts(piece);
   whole_runs_.resize(std::max(whole_runs_.size(), own.size()));
   for (size_t i = 0; i < own.size(); ++i) {
-    absl::Status status = copies->Add(
+    SLUICE_RETURN_IF_ERROR(copies->Add(
         PartCopy(own[i], LocalSide(own[i], place.ViewOf(own[i]), place.dtype),
-                 PackedSide(own[i], data, place.file_dtype, staging_), &whole_runs_[i]));
-    if (!status.ok()) return status;
+                 PackedSide(own[i], data, place.file_dtype, staging_), &whole_runs_[i])));
     data += own[i].elements * DTypeBytes(place.file_dtype);
   }
   return absl::OkStatus();
@@ -98,10 +98,9 @@ absl::Status CheckpointSaveWork::Done(const ShardPiece& shard_piece, const std::
   const CheckpointPiece& piece = PieceOf(shard_piece);
   if (HasFile(piece)) {
     const CheckpointPlace& place = PlaceOf(piece);
-    absl::Status status =
+    SLUICE_RETURN_IF_ERROR(
         writer_->Write(place.object, place.begin + piece.offset,
-                       absl::MakeConstSpan(data, static_cast<size_t>(piece.bytes)));
-    if (!status.ok()) return status;
+                       absl::MakeConstSpan(data, static_cast<size_t>(piece.bytes))));
   }
   return CheckpointWork::Done(shard_piece, data);
 }

@@ -19,6 +19,7 @@
 #include "session/peers/share_text.h"
 #include "session/peers/together.h"
 #include "tensor/check.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -83,11 +84,10 @@ absl::Status Checkpoints::Carry(const char* call, const CheckpointOptions& optio
   absl::Status status = FinishTogether(
       peers_, call, options.timeout,
       [runner]() -> absl::StatusOr<TogetherStep> {
-        const absl::StatusOr<bool> moved = runner->Poll();
-        if (!moved.ok()) return moved.status();
+        SLUICE_ASSIGN_OR_RETURN(const bool moved, runner->Poll());
         // The device is heard only by asking.
         const int64_t due_ns = runner->has_copies() ? 0 : runner->next_due_ns();
-        return TogetherStep{.moved = *moved, .done = runner->done(), .due_ns = due_ns};
+        return TogetherStep{.moved = moved, .done = runner->done(), .due_ns = due_ns};
       },
       [runner] { return runner->DescribeOldest(); });
   if (run->ready_fd() >= 0) peers_->call_wait()->Unwatch(run->ready_fd());
@@ -162,25 +162,24 @@ absl::StatusOr<CheckpointStats> Checkpoints::Load(const std::string& uri,
   if (!status.ok()) return status;
   absl::StatusOr<std::unique_ptr<Transport>> transport = OpenTransport();
   if (!transport.ok()) return transport.status();
-  absl::StatusOr<CheckpointCatalog> catalog =
-      ShareCatalog(*address, tensors, options, transport->get());
-  if (!catalog.ok()) return catalog.status();
+  SLUICE_ASSIGN_OR_RETURN(CheckpointCatalog catalog,
+                          ShareCatalog(*address, tensors, options, transport->get()));
   TakeFileName(&*address);  // the catalog has it
   CheckpointRunParts parts;
   parts.flow = CheckpointFlow::kLoad;
   parts.rank = peers_->rank();
-  parts.files = catalog->files;
+  parts.files = catalog.files;
   parts.transport = *std::move(transport);
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const CheckpointCatalog::Entry& entry = catalog->entries[i];
+    const CheckpointCatalog::Entry& entry = catalog.entries[i];
     parts.places.push_back({entry.file, entry.begin, entry.dtype, tensors[i].dtype, input.views[i],
                             input.box_views[i]});
   }
   constexpr int64_t kReadsMax = 4096;
   const int64_t reads = options.budget_bytes / options.piece_bytes + 1;
-  const FileStates states = FileStatesOf(*address, *catalog);
+  const FileStates states = FileStatesOf(*address, catalog);
   absl::StatusOr<std::unique_ptr<Source>> source = OpenFiles(
-      *address, catalog->files, options, static_cast<int>(std::min(reads, kReadsMax)), states);
+      *address, catalog.files, options, static_cast<int>(std::min(reads, kReadsMax)), states);
   absl::StatusOr<std::unique_ptr<CheckpointRun>> run = nullptr;
   absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice();
   status = source.status();
@@ -207,15 +206,15 @@ absl::StatusOr<CheckpointStats> Checkpoints::Load(const std::string& uri,
     };
   } else if (peers_->rank() == 0) {
     look_again = [&](const WorkStop& stop) {
-      return CheckUnchanged(*address, options, stop, &*catalog);
+      return CheckUnchanged(*address, options, stop, &catalog);
     };
   }
   if (status = WorkTogether(peers_, kLoadCall, options.timeout, std::move(look_again));
       !status.ok()) {
     return status;
   }
-  stats.tensors_ignored = catalog->ignored;
-  if (peers_->rank() == 0) stats.header_bytes = catalog->header_bytes;
+  stats.tensors_ignored = catalog.ignored;
+  if (peers_->rank() == 0) stats.header_bytes = catalog.header_bytes;
   stats.planning = absl::Nanoseconds(planned_ns - begin_ns);
   stats.seconds = absl::Nanoseconds(MonotonicNs() - begin_ns);
   return stats;
@@ -247,8 +246,7 @@ absl::StatusOr<CheckpointStats> Checkpoints::SaveInto(CheckpointFiles* files,
   if (directory.empty()) input.status.Update(absl::InvalidArgumentError("no directory"));
   absl::Status status = AgreeOnInput(kSaveCall, input, tensors.size());
   if (!status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<Transport>> transport = OpenTransport();
-  if (!transport.ok()) return transport.status();
+  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport, OpenTransport());
   // Rank 0 alone writes headers; places are the same with any id.
   const absl::StatusOr<CheckpointFileLayout> layout = LayOutCheckpoint(
       tensors, options.shard_bytes_max, std::string(kSaveIdBytes, '0'), options.metadata);
@@ -257,10 +255,9 @@ absl::StatusOr<CheckpointStats> Checkpoints::SaveInto(CheckpointFiles* files,
   OwnWorkFunction commit;
   if (peers_->rank() == 0) {
     create = [&](const WorkStop&) -> absl::Status {
-      const absl::StatusOr<std::string> id = NewSaveId();
-      if (!id.ok()) return id.status();
+      SLUICE_ASSIGN_OR_RETURN(const std::string id, NewSaveId());
       const absl::StatusOr<CheckpointFileLayout> own =
-          LayOutCheckpoint(tensors, options.shard_bytes_max, *id, options.metadata);
+            LayOutCheckpoint(tensors, options.shard_bytes_max, id, options.metadata);
       return own.ok() ? files->Create(directory, *own) : own.status();
     };
     commit = [&](const WorkStop&) { return files->Commit(); };
@@ -268,21 +265,20 @@ absl::StatusOr<CheckpointStats> Checkpoints::SaveInto(CheckpointFiles* files,
   status = WorkTogether(peers_, kSaveCall, options.timeout, std::move(create));
   if (!status.ok()) return status;
   std::string text = JoinTexts(files->temporaries());
-  status = ShareText(peers_, transport->get(), &text, kSaveCall);
+  status = ShareText(peers_, transport.get(), &text, kSaveCall);
   if (!status.ok()) return status;
-  absl::StatusOr<std::vector<std::string>> temporaries = SplitTexts(text);
-  if (!temporaries.ok()) return temporaries.status();
-  SLUICE_CHECK(temporaries->size() == layout->files.size(), "rank 0 has made other files");
+  SLUICE_ASSIGN_OR_RETURN(std::vector<std::string> temporaries, SplitTexts(text));
+  SLUICE_CHECK(temporaries.size() == layout->files.size(), "rank 0 has made other files");
   std::vector<CheckpointWriter::File> writes;
-  for (size_t i = 0; i < temporaries->size(); ++i) {
-    writes.push_back({std::move((*temporaries)[i]), layout->files[i].bytes});
+  for (size_t i = 0; i < temporaries.size(); ++i) {
+    writes.push_back({std::move(temporaries[i]), layout->files[i].bytes});
   }
   CheckpointWriter writer(std::move(writes));
   CheckpointRunParts parts;
   parts.flow = CheckpointFlow::kSave;
   parts.rank = peers_->rank();
   parts.writer = &writer;
-  parts.transport = *std::move(transport);
+  parts.transport = std::move(transport);
   for (const CheckpointFileLayout::File& file : layout->files) parts.files.push_back(file.name);
   for (size_t i = 0; i < tensors.size(); ++i) {
     const CheckpointFileLayout::FilePosition& place = layout->places[i];

@@ -114,25 +114,24 @@ absl::StatusOr<GatheredHalves> GatherHalves(Peers* peers, const absl::Status& ow
                                             const std::string& half, int64_t bytes_max) {
   std::vector<HalfLabel> labels;
   if (absl::Status s = ExchangeLabels(peers, own, half, &labels); !s.ok()) return s;
-  absl::StatusOr<std::vector<Group>> groups = GroupRanks(labels, bytes_max);
-  if (!groups.ok()) return groups.status();
+  SLUICE_ASSIGN_OR_RETURN(std::vector<Group> groups, GroupRanks(labels, bytes_max));
   GatheredHalves gathered;
-  if (groups->size() == 1) {
-    gathered.halves.push_back({half, std::move(groups->front().ranks)});
+  if (groups.size() == 1) {
+    gathered.halves.push_back({half, std::move(groups.front().ranks)});
     return gathered;
   }
   std::string part;
-  for (const Group& group : *groups) {
+  for (const Group& group : groups) {
     if (absl::c_binary_search(group.ranks, peers->rank())) {
       part = PartOf(half, group, peers->rank());
     }
   }
-  absl::StatusOr<std::vector<std::string>> parts = peers->Exchange(absl::OkStatus(), part, kCall);
-  if (!parts.ok()) return parts.status();
-  for (Group& group : *groups) {
+  SLUICE_ASSIGN_OR_RETURN(std::vector<std::string> parts,
+                          peers->Exchange(absl::OkStatus(), part, kCall));
+  for (Group& group : groups) {
     std::string whole;
     for (const int rank : group.ranks) {
-      whole += std::exchange((*parts)[static_cast<size_t>(rank)], std::string());
+      whole += std::exchange(parts[static_cast<size_t>(rank)], std::string());
     }
     if (LabelOf(whole) != group.label) {
       gathered.loss.Update(MakeError(absl::StatusCode::kDataLoss, "what ",

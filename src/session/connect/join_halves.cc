@@ -135,10 +135,9 @@ absl::StatusOr<Match> ReadAndMatch(std::vector<GatheredHalf> gathered, int ranks
   std::vector<RankedHalf> halves;
   HalfRoom room;
   for (GatheredHalf& each : gathered) {
-    absl::StatusOr<Half> half = DecodeHalf(each.bytes, ranks, &room);
-    if (!half.ok()) return half.status();
-    if (absl::Status status = CheckHalf(*half, ranks); !status.ok()) return status;
-    halves.push_back({*std::move(half), std::move(each.ranks)});
+    SLUICE_ASSIGN_OR_RETURN(Half half, DecodeHalf(each.bytes, ranks, &room));
+    if (absl::Status status = CheckHalf(half, ranks); !status.ok()) return status;
+    halves.push_back({std::move(half), std::move(each.ranks)});
     each.bytes = std::string();  // may be long
   }
   return MatchHalves(halves);
@@ -149,12 +148,12 @@ absl::StatusOr<Match> ReadAndMatch(std::vector<GatheredHalf> gathered, int ranks
 absl::Status JoinHalves(Peers* peers, const MemoryRules& rules, const ConnectSpec& own,
                         Match* match, BoundTensors* bound) {
   const absl::StatusOr<Half> half = MakeOwnHalf(own, peers->rank(), peers->size(), rules);
-  absl::StatusOr<GatheredHalves> gathered =
-      GatherHalves(peers, half.status(), half.ok() ? EncodeHalf(*half) : std::string());
-  if (!gathered.ok()) return gathered.status();
-  absl::Status status = gathered->loss;
+  SLUICE_ASSIGN_OR_RETURN(
+      GatheredHalves gathered,
+      GatherHalves(peers, half.status(), half.ok() ? EncodeHalf(*half) : std::string()));
+  absl::Status status = gathered.loss;
   if (status.ok()) {
-    absl::StatusOr<Match> matched = ReadAndMatch(std::move(gathered->halves), peers->size());
+    absl::StatusOr<Match> matched = ReadAndMatch(std::move(gathered.halves), peers->size());
     status = matched.status();
     if (matched.ok()) *match = *std::move(matched);
   }

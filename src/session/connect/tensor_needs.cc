@@ -34,9 +34,8 @@ absl::StatusOr<TensorNeeds> TensorNeeds::Of(const Layout& layout, absl::Span<con
     for (const Box& box : layout.boxes.Of(rank)) needs.views_.push_back({box.shape, dtype});
     return needs;
   }
-  absl::StatusOr<std::vector<int64_t>> local = LocalShape(layout, shape, rank);
-  if (!local.ok()) return local.status();
-  needs.views_.push_back({*std::move(local), dtype});
+  SLUICE_ASSIGN_OR_RETURN(std::vector<int64_t> local, LocalShape(layout, shape, rank));
+  needs.views_.push_back({std::move(local), dtype});
   return needs;
 }
 

@@ -77,8 +77,7 @@ absl::Status ShareText(Peers* peers, Transport* transport, std::string* text, co
   if (peers->size() == 1) return absl::OkStatus();
   uint64_t bytes = text->size();
   std::string length(reinterpret_cast<const char*>(&bytes), sizeof(bytes));
-  absl::Status status = PassBytes(peers, transport, length.size(), &length, call);
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(PassBytes(peers, transport, length.size(), &length, call));
   std::memcpy(&bytes, length.data(), sizeof(bytes));
   if (peers->rank() != 0) text->clear();
   return PassBytes(peers, transport, static_cast<size_t>(bytes), text, call);

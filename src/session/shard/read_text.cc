@@ -49,11 +49,10 @@ absl::StatusOr<WholeObject> FetchText(const SourceAddress& address, absl::string
                                       const RetryOptions& retry, const WorkStop& stop) {
   const int64_t stall_ns = absl::ToInt64Nanoseconds(retry.request_timeout);
   absl::StatusOr<WholeObject> object = Stopped();
-  const absl::Status status = ReadWithRetries(name, retry, stop, [&] {
+  SLUICE_RETURN_IF_ERROR(ReadWithRetries(name, retry, stop, [&] {
     object = ReadWholeObject(address, name, bytes_max, options, stall_ns, stop);
     return object.status();
-  });
-  if (!status.ok()) return status;
+  }));
   return object;
 }
 

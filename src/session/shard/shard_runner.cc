@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "session/base/carrier_steps.h"
 #include "session/shard/stage_trace.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -31,9 +32,8 @@ absl::StatusOr<std::shared_ptr<DeviceMemory>> ShardRunner::AllocateStaging(
     Device* device, const ShardRunnerOptions& options) {
   const size_t bytes = static_cast<size_t>(options.slots + options.spares + options.kept) *
                        static_cast<size_t>(options.block_bytes);
-  absl::StatusOr<DeviceMemory> staging = device->AllocateStaging(bytes);
-  if (!staging.ok()) return staging.status();
-  return std::make_shared<DeviceMemory>(*std::move(staging));
+  SLUICE_ASSIGN_OR_RETURN(DeviceMemory staging, device->AllocateStaging(bytes));
+  return std::make_shared<DeviceMemory>(std::move(staging));
 }
 
 absl::StatusOr<std::unique_ptr<ShardRunner>> ShardRunner::Make(
@@ -43,8 +43,7 @@ absl::StatusOr<std::unique_ptr<ShardRunner>> ShardRunner::Make(
       new ShardRunner(work, device, source, std::move(transport), std::move(staging), options));
   const EngineOptions engine = EngineOptionsOf(options);
   const size_t messages = std::max(kMessagesAtOnce, static_cast<size_t>(options.operations_max));
-  absl::Status status = runner->carrier_.MakeRoom(&engine, options.operations_max, messages);
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(runner->carrier_.MakeRoom(&engine, options.operations_max, messages));
   return runner;
 }
 
@@ -86,14 +85,12 @@ absl::StatusOr<bool> ShardRunner::PollOthers() {
 }
 
 absl::StatusOr<Carrier::Fed> ShardRunner::Feed() {
-  const absl::StatusOr<bool> drained = PollDrains();
-  if (!drained.ok()) return drained.status();
+  SLUICE_ASSIGN_OR_RETURN(const bool drained, PollDrains());
   // The first item is there: not even the others' beginning holds it up.
   if (held_back_ && !head_start_.holds()) return Carrier::Fed::kLeave;
-  const absl::StatusOr<bool> sent = PollParked();
-  if (!sent.ok()) return sent.status();
+  SLUICE_ASSIGN_OR_RETURN(const bool sent, PollParked());
   Submit();
-  return *drained || *sent ? Carrier::Fed::kSome : Carrier::Fed::kNothing;
+  return drained || sent ? Carrier::Fed::kSome : Carrier::Fed::kNothing;
 }
 
 bool ShardRunner::MaySubmit() const {

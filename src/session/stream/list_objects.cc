@@ -35,9 +35,8 @@ absl::StatusOr<std::vector<ObjectFile>> List(const std::string& directory, ItemF
   for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end;
        at.increment(error)) {
     if (stop.load(std::memory_order_relaxed)) return absl::CancelledError("the list is not needed");
-    const absl::StatusOr<bool> counts = CountsAsData(*at, suffix);
-    if (!counts.ok()) return counts.status();
-    if (!*counts) continue;
+    SLUICE_ASSIGN_OR_RETURN(const bool counts, CountsAsData(*at, suffix));
+    if (!counts) continue;
     const auto bytes = static_cast<int64_t>(at->file_size(error));
     files.push_back({at->path().filename().string(), bytes});
   }
@@ -85,10 +84,9 @@ absl::StatusOr<std::vector<std::string>> ReadHeaders(const SourceAddress& addres
   for (const ObjectFile& file : files) names.push_back(file.name);
   OpenOptions open = OpenOptionsOf(source);
   open.in_flight_max = kRangesAtOnceMax;
-  absl::StatusOr<std::unique_ptr<Source>> reader =
-      OpenSource({"buffered", address.place}, std::move(names), open);
-  if (!reader.ok()) return reader.status();
-  return ReadObjectHeaders(reader->get(), files, source.format, retry, stop);
+  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Source> reader,
+                          OpenSource({"buffered", address.place}, std::move(names), open));
+  return ReadObjectHeaders(reader.get(), files, source.format, retry, stop);
 }
 
 // The number before the next `end`; -1 if there is none.
@@ -105,18 +103,16 @@ int64_t TakeNumber(absl::string_view* text, char end) {
 absl::StatusOr<std::string> ListObjects(const SourceAddress& address, const StreamSource& source,
                                         const RetryOptions& retry, const WorkStop& stop) {
   absl::StatusOr<std::vector<ObjectFile>> files;
-  const absl::Status listed = ReadWithRetries(QuotedPath(address.place), retry, stop, [&] {
+  SLUICE_RETURN_IF_ERROR(ReadWithRetries(QuotedPath(address.place), retry, stop, [&] {
     files = List(address.place, source.format, stop);
     return files.status();
-  });
-  if (!listed.ok()) return listed;
-  const absl::StatusOr<std::vector<std::string>> headers =
-      ReadHeaders(address, *files, source, retry, stop);
-  if (!headers.ok()) return headers.status();
+  }));
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<std::string> headers,
+                          ReadHeaders(address, *files, source, retry, stop));
   std::string text;
   for (size_t i = 0; i < files->size(); ++i) {
     const ObjectFile& file = (*files)[i];
-    const std::string& header = (*headers)[i];
+    const std::string& header = headers[i];
     absl::StrAppend(&text, file.bytes, " ", file.name.size(), " ", header.size(), "\n", file.name,
                     header);
   }

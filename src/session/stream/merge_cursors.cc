@@ -4,19 +4,18 @@
 
 #include "plan/shard/cursor.h"
 #include "sluice/stream.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 
 absl::StatusOr<std::string> MergeCursors(absl::Span<const std::string> cursors) {
   std::vector<Cursor> parsed;
   for (const std::string& text : cursors) {
-    absl::StatusOr<Cursor> cursor = Cursor::Parse(text);
-    if (!cursor.ok()) return cursor.status();
-    parsed.push_back(*std::move(cursor));
+    SLUICE_ASSIGN_OR_RETURN(Cursor cursor, Cursor::Parse(text));
+    parsed.push_back(std::move(cursor));
   }
-  const absl::StatusOr<Cursor> merged = MergeCursors(absl::MakeConstSpan(parsed));
-  if (!merged.ok()) return merged.status();
-  return merged->ToText();
+  SLUICE_ASSIGN_OR_RETURN(const Cursor merged, MergeCursors(absl::MakeConstSpan(parsed)));
+  return merged.ToText();
 }
 
 }  // namespace sluice

@@ -93,18 +93,17 @@ absl::StatusOr<DeliveryMemory> BuffersOf(const StreamParts& parts,
     memory.owner = staging;
     return memory;
   }
-  absl::StatusOr<DeviceMemory> own = parts.device->AllocateBuffer(
-      static_cast<size_t>(parts.options.buffers.count) * static_cast<size_t>(memory.stride));
-  if (!own.ok()) return own.status();
-  memory.data = own->data();
-  memory.owner = std::make_shared<DeviceMemory>(*std::move(own));
+  SLUICE_ASSIGN_OR_RETURN(DeviceMemory own, parts.device->AllocateBuffer(
+                                                static_cast<size_t>(parts.options.buffers.count) *
+                                                static_cast<size_t>(memory.stride)));
+  memory.data = own.data();
+  memory.owner = std::make_shared<DeviceMemory>(std::move(own));
   memory.kind = parts.device->traits().buffers;
   memory.ordinal = parts.device_ordinal;
   for (int i = 0; memory.kind != DeviceKind::kCpu && i < parts.options.buffers.count; ++i) {
     for (auto* const fences : {&memory.ready, &memory.released}) {
-      absl::StatusOr<std::unique_ptr<Fence>> fence = parts.device->MakeFence();
-      if (!fence.ok()) return fence.status();
-      fences->push_back(*std::move(fence));
+      SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Fence> fence, parts.device->MakeFence());
+      fences->push_back(std::move(fence));
     }
   }
   return memory;
@@ -115,20 +114,18 @@ absl::StatusOr<DeliveryMemory> BuffersOf(const StreamParts& parts,
 absl::StatusOr<std::unique_ptr<StreamImpl>> StreamImpl::Make(StreamParts parts,
                                                              StreamDriver* driver) {
   const ShardRunnerOptions options = RunnerOptionsOf(parts);
-  absl::StatusOr<std::shared_ptr<DeviceMemory>> staging =
-      ShardRunner::AllocateStaging(parts.device.get(), options);
-  if (!staging.ok()) return staging.status();
-  absl::StatusOr<DeliveryMemory> buffers = BuffersOf(parts, options, *staging);
-  if (!buffers.ok()) return buffers.status();
-  auto delivery = std::make_shared<Delivery>(*std::move(buffers), parts.options.buffers.count,
+  SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<DeviceMemory> staging,
+                          ShardRunner::AllocateStaging(parts.device.get(), options));
+  SLUICE_ASSIGN_OR_RETURN(DeliveryMemory buffers, BuffersOf(parts, options, staging));
+  auto delivery = std::make_shared<Delivery>(std::move(buffers), parts.options.buffers.count,
                                              parts.options.buffers.batch_items);
   std::unique_ptr<StreamImpl> stream(new StreamImpl(std::move(parts), driver, std::move(delivery)));
   StreamParts& kept = stream->parts_;
-  absl::StatusOr<std::unique_ptr<ShardRunner>> runner =
+  SLUICE_ASSIGN_OR_RETURN(
+      std::unique_ptr<ShardRunner> runner,
       ShardRunner::Make(&stream->work_, kept.device.get(), kept.source.get(),
-                        std::move(kept.transport), *std::move(staging), options);
-  if (!runner.ok()) return runner.status();
-  stream->runner_ = *std::move(runner);
+                        std::move(kept.transport), std::move(staging), options));
+  stream->runner_ = std::move(runner);
   return stream;
 }
 

@@ -12,6 +12,7 @@
 #include "storage/fault_spec.h"
 #include "storage/generator_source.h"
 #include "storage/sized_item.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -45,9 +46,8 @@ absl::StatusOr<std::unique_ptr<Source>> Delay(std::unique_ptr<Source> source,
   options.jitter = delay.jitter;
   options.tail_percent = delay.tail_percent;
   options.tail_factor = delay.tail_factor;
-  const absl::StatusOr<FaultSpec> faults = ParseFaultSpec(delay.faults);
-  if (!faults.ok()) return faults.status();
-  options.faults = *faults;
+  SLUICE_ASSIGN_OR_RETURN(const FaultSpec faults, ParseFaultSpec(delay.faults));
+  options.faults = faults;
   if (options.latency_ns == 0 && delay.faults.empty()) return source;
   return MakeDelayedSource(std::move(source), options);
 }
@@ -92,16 +92,13 @@ absl::StatusOr<OpenedSource> OpenCatalog(const SourceAddress& address, const Str
   if (catalog.items() == 0) return absl::InvalidArgumentError("the source has no items");
   for (const Catalog::Stretch& run : catalog.runs()) {
     const std::string& object = catalog.objects()[static_cast<size_t>(run.object)].name;
-    absl::Status status = CheckElements(options, run.item_bytes, absl::StrCat(" of ", object));
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckElements(options, run.item_bytes, absl::StrCat(" of ", object)));
   }
   OpenedSource opened;
-  absl::StatusOr<std::unique_ptr<Source>> reader =
-      MakeReader(address, options, catalog, delay.read_ahead, in_flight_max);
-  if (!reader.ok()) return reader.status();
-  absl::StatusOr<std::unique_ptr<Source>> source = Delay(*std::move(reader), delay);
-  if (!source.ok()) return source.status();
-  opened.source = *std::move(source);
+  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Source> reader,
+                          MakeReader(address, options, catalog, delay.read_ahead, in_flight_max));
+  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Source> source, Delay(std::move(reader), delay));
+  opened.source = std::move(source);
   opened.items = std::make_unique<CatalogItems>(std::move(catalog), TransformedType(options),
                                                 TransformedShape(options));
   if (absl::Status status = CheckTransformOf(options.buffers.transform, *opened.items);
@@ -138,13 +135,11 @@ absl::StatusOr<OpenedSource> OpenGenerator(const StreamOptions& options,
   }
   generator.threads = source.generator_threads;
   generator.batches = GenerateGate(source).batches();
-  absl::StatusOr<std::unique_ptr<GeneratorSource>> made =
-      MakeGeneratorSource(GenerateItemOf(source), generator);
-  if (!made.ok()) return made.status();
-  opened.generator = made->get();
-  absl::StatusOr<std::unique_ptr<Source>> delayed = Delay(*std::move(made), delay);
-  if (!delayed.ok()) return delayed.status();
-  opened.source = *std::move(delayed);
+  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<GeneratorSource> made,
+                          MakeGeneratorSource(GenerateItemOf(source), generator));
+  opened.generator = made.get();
+  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Source> delayed, Delay(std::move(made), delay));
+  opened.source = std::move(delayed);
   opened.items =
       std::make_unique<GeneratedItems>(source.generator_items, source.item_bytes,
                                        TransformedType(options), sized, TransformedShape(options));

@@ -44,29 +44,27 @@ absl::StatusOr<std::vector<ReleasedLayer>> ReleasedBefore(absl::Span<const Strea
     // Mostly all ranks pass the same merged one.
     if (request.cursor.empty() || (last != nullptr && *last == request.cursor)) continue;
     last = &request.cursor;
-    absl::StatusOr<Cursor> cursor = Cursor::Parse(request.cursor);
-    if (!cursor.ok()) return cursor.status();
-    cursors.push_back(*std::move(cursor));
+    SLUICE_ASSIGN_OR_RETURN(Cursor cursor, Cursor::Parse(request.cursor));
+    cursors.push_back(std::move(cursor));
   }
   if (cursors.empty()) return std::vector<ReleasedLayer>();
-  absl::StatusOr<Cursor> merged = MergeCursors(cursors);
-  if (!merged.ok()) return merged.status();
-  if (merged->items != order.items || merged->shuffle != order.shuffle ||
-      merged->seed != order.seed || merged->block_items != order.block_items) {
+  SLUICE_ASSIGN_OR_RETURN(Cursor merged, MergeCursors(cursors));
+  if (merged.items != order.items || merged.shuffle != order.shuffle || merged.seed != order.seed ||
+      merged.block_items != order.block_items) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "the cursor is of another stream: '", merged->ToText().substr(0, 200), "'; here are ",
+        "the cursor is of another stream: '", merged.ToText().substr(0, 200), "'; here are ",
         order.items, " items, ", order.shuffle ? "shuffled by seed " : "not shuffled",
         order.shuffle ? absl::StrCat(order.seed) : "",
         order.block_items != 1 ? absl::StrCat(", in blocks of ", order.block_items) : ""));
   }
-  if (merged->data != 0 && order.data != 0 && merged->data != order.data) {
+  if (merged.data != 0 && order.data != 0 && merged.data != order.data) {
     return absl::InvalidArgumentError(
         "the cursor is of another data set: it has as many items, but not the same ones");
   }
-  if (absl::Status status = CheckReleased(order.items, merged->layers); !status.ok()) {
+  if (absl::Status status = CheckReleased(order.items, merged.layers); !status.ok()) {
     return status;
   }
-  return std::move(merged->layers);
+  return std::move(merged.layers);
 }
 
 }  // namespace
@@ -114,8 +112,8 @@ absl::StatusOr<StreamStart> PlanStream(const StreamOptions& options, int64_t ite
   start.order.seed = options.order.seed;
   start.order.block_items = options.order.shuffle_block_items.value_or(1);
   start.order.data = data;
-  absl::StatusOr<std::vector<ReleasedLayer>> released = ReleasedBefore(requests, start.order);
-  if (!released.ok()) return released.status();
+  SLUICE_ASSIGN_OR_RETURN(std::vector<ReleasedLayer> released,
+                          ReleasedBefore(requests, start.order));
   StreamPlanOptions plan;
   plan.items = items;
   plan.epochs = options.order.epochs;
@@ -123,7 +121,7 @@ absl::StatusOr<StreamStart> PlanStream(const StreamOptions& options, int64_t ite
   plan.seed = options.order.seed;
   plan.block_items = start.order.block_items;
   plan.exchange = options.reads.exchange;
-  plan.released = *std::move(released);
+  plan.released = std::move(released);
   for (const StreamRequest& request : requests) {
     plan.places.push_back(PlacesOf(request.selection, items));
   }

@@ -22,6 +22,7 @@
 #include "session/stream/stream_source.h"
 #include "session/stream/stream_start.h"
 #include "sluice/testing.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 namespace {
@@ -42,9 +43,8 @@ absl::StatusOr<OpenedSource> OpenSource(const StreamOptions& options, const Inje
                                         const SourceAddress& address,
                                         absl::string_view catalog_text) {
   if (address.scheme.empty()) return OpenGenerator(options, delay);
-  absl::StatusOr<Catalog> catalog = ReadCatalogText(catalog_text, options.source);
-  if (!catalog.ok()) return catalog.status();
-  return OpenCatalog(address, options, delay, *std::move(catalog), StreamReadsMax(options));
+  SLUICE_ASSIGN_OR_RETURN(Catalog catalog, ReadCatalogText(catalog_text, options.source));
+  return OpenCatalog(address, options, delay, std::move(catalog), StreamReadsMax(options));
 }
 
 }  // namespace
@@ -54,32 +54,27 @@ absl::StatusOr<OpenedSource> OpenSource(const StreamOptions& options, const Inje
 absl::StatusOr<Streams::Meeting> Streams::Meet(const StreamOptions& options,
                                                const absl::StatusOr<SourceAddress>& address) {
   const bool exchanges = peers().size() > 1 && options.reads.exchange;
-  absl::StatusOr<std::vector<StreamRequest>> requests = GatherRequests(options, address);
-  if (!requests.ok()) return requests.status();
+  SLUICE_ASSIGN_OR_RETURN(std::vector<StreamRequest> requests, GatherRequests(options, address));
   Meeting meeting;
-  meeting.requests = *std::move(requests);
+  meeting.requests = std::move(requests);
   if (!address->scheme.empty()) {
     OwnWorkFunction fetch;
     if (peers().rank() == 0 || !exchanges) {
       fetch = [&](const WorkStop& stop) -> absl::Status {
-        absl::StatusOr<std::string> text =
-            FetchCatalogText(*address, options.source, options.reads.retry, &stop);
-        if (!text.ok()) return text.status();
-        meeting.catalog_text = *std::move(text);
+        SLUICE_ASSIGN_OR_RETURN(std::string text, FetchCatalogText(*address, options.source,
+                                                                   options.reads.retry, &stop));
+        meeting.catalog_text = std::move(text);
         return absl::OkStatus();
       };
     }
-    absl::Status status =
-        WorkTogether(parts_.peers, kCall, parts_.options->timeout, std::move(fetch));
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(
+        WorkTogether(parts_.peers, kCall, parts_.options->timeout, std::move(fetch)));
   }
   if (!exchanges) return meeting;
-  absl::StatusOr<std::unique_ptr<Transport>> transport = peers().OpenTransport();
-  if (!transport.ok()) return transport.status();
-  meeting.transport = *std::move(transport);
-  absl::Status status =
-      ShareText(parts_.peers, meeting.transport.get(), &meeting.catalog_text, kCall);
-  if (!status.ok()) return status;
+  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport, peers().OpenTransport());
+  meeting.transport = std::move(transport);
+  SLUICE_RETURN_IF_ERROR(
+      ShareText(parts_.peers, meeting.transport.get(), &meeting.catalog_text, kCall));
   return meeting;
 }
 
@@ -139,32 +134,31 @@ absl::StatusOr<std::unique_ptr<StreamImpl>> Streams::Make(StreamOptions options,
   if (address.scheme.empty() && options.source.generate_order != GenerateOrder::kFree) {
     options.order.in_order = true;
   }
-  absl::StatusOr<OpenedSource> opened = OpenSource(options, delay, address, meeting.catalog_text);
-  if (!opened.ok()) return opened.status();
+  SLUICE_ASSIGN_OR_RETURN(OpenedSource opened,
+                          OpenSource(options, delay, address, meeting.catalog_text));
   // Without an exchange each rank may have other items, on a disk of its own.
-  const uint64_t data = options.reads.exchange ? opened->items->fingerprint() : 0;
-  absl::StatusOr<StreamStart> start =
-      PlanStream(options, opened->items->items(), data, peers().rank(), meeting.requests);
-  if (!start.ok()) return start.status();
-  const StreamShare share = {start->plan->CountToCome(),
+  const uint64_t data = options.reads.exchange ? opened.items->fingerprint() : 0;
+  SLUICE_ASSIGN_OR_RETURN(StreamStart start, PlanStream(options, opened.items->items(), data,
+                                                        peers().rank(), meeting.requests));
+  const StreamShare share = {start.plan->CountToCome(),
                              meeting.transport == nullptr ? 1 : peers().size()};
-  const absl::StatusOr<StreamLimits> limits = ResolveStreamLimits(
-      options, *opened->items, opened->source->alignment(), opened->whole_items, share);
-  if (!limits.ok()) return limits.status();
-  absl::StatusOr<std::unique_ptr<Device>> device =
-      options.buffers.device == DeviceKind::kCpu ? MakeHostDevice() : OpenDevice(*parts_.options);
-  if (!device.ok()) return device.status();
+  SLUICE_ASSIGN_OR_RETURN(const StreamLimits limits,
+                          ResolveStreamLimits(options, *opened.items, opened.source->alignment(),
+                                              opened.whole_items, share));
+  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, options.buffers.device == DeviceKind::kCpu
+                                                              ? MakeHostDevice()
+                                                              : OpenDevice(*parts_.options));
   StreamParts parts;
   parts.number = static_cast<int>(opened_ - 1);
   parts.rank = peers().rank();
   parts.options = options;
-  parts.limits = *limits;
-  parts.items = std::move(opened->items);
-  parts.source = std::move(opened->source);
-  parts.generator = opened->generator;
-  parts.plan = std::move(start->plan);
-  parts.order = std::move(start->order);
-  parts.device = *std::move(device);
+  parts.limits = limits;
+  parts.items = std::move(opened.items);
+  parts.source = std::move(opened.source);
+  parts.generator = opened.generator;
+  parts.plan = std::move(start.plan);
+  parts.order = std::move(start.order);
+  parts.device = std::move(device);
   if (parts_.options->accelerator != nullptr)
     parts.device_ordinal = parts_.options->accelerator->ordinal();
   parts.sharers_max = share.sharers_max;
@@ -178,10 +172,9 @@ absl::StatusOr<std::unique_ptr<Stream>> Streams::Open(const StreamOptions& optio
                                                       const InjectedDelay& delay) {
   const int64_t begin_ns = MonotonicNs();
   const absl::StatusOr<SourceAddress> address = ParseSourceAddress(options.source.uri);
-  absl::StatusOr<Meeting> meeting = Meet(options, address);
-  if (!meeting.ok()) return meeting.status();
+  SLUICE_ASSIGN_OR_RETURN(Meeting meeting, Meet(options, address));
   absl::StatusOr<std::unique_ptr<StreamImpl>> stream =
-      Make(options, delay, *address, begin_ns, *std::move(meeting));
+      Make(options, delay, *address, begin_ns, std::move(meeting));
   Proposal last;
   last.call = kCall;
   last.status = stream.status();

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "device/cache_share.h"
+#include "tensor/error_text.h"
 
 namespace sluice {
 
@@ -18,22 +19,19 @@ absl::StatusOr<std::unique_ptr<CompiledTransfer>> CompiledTransfer::Make(const T
   const int64_t begin_ns = MonotonicNs();
   std::unique_ptr<CompiledTransfer> transfer(new CompiledTransfer());
   if (HasBoxes(spec)) {
-    absl::StatusOr<CellSpec> cells = CutIntoCells(spec);
-    if (!cells.ok()) return cells.status();
-    transfer->cells_ = std::make_unique<const CellSpec>(*std::move(cells));
+    SLUICE_ASSIGN_OR_RETURN(CellSpec cells, CutIntoCells(spec));
+    transfer->cells_ = std::make_unique<const CellSpec>(std::move(cells));
   }
   transfer->spec_ = spec;
-  absl::StatusOr<Plan> plan = MakePlan(transfer->planned(), options, rank);
-  if (!plan.ok()) return plan.status();
+  SLUICE_ASSIGN_OR_RETURN(Plan plan, MakePlan(transfer->planned(), options, rank));
   transfer->stats_.plan_time = absl::Nanoseconds(MonotonicNs() - begin_ns);
-  transfer->plan_ = *std::move(plan);
+  transfer->plan_ = std::move(plan);
   transfer->stats_.plan_hash = plan_hash;
   transfer->FillStats(rank);
   transfer->ChooseStores(rank, options.node_of_rank);
-  absl::StatusOr<TensorParts> parts =
-      TensorParts::Make(transfer->spec_, transfer->cells_.get(), rank);
-  if (!parts.ok()) return parts.status();
-  transfer->parts_ = std::make_unique<const TensorParts>(*std::move(parts));
+  SLUICE_ASSIGN_OR_RETURN(TensorParts parts,
+                          TensorParts::Make(transfer->spec_, transfer->cells_.get(), rank));
+  transfer->parts_ = std::make_unique<const TensorParts>(std::move(parts));
   for (const int tensor : transfer->parts_->tensors_of_parts()) {
     transfer->names_.push_back(transfer->spec_.tensors[static_cast<size_t>(tensor)].name);
   }

@@ -5,6 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "tensor/error_text.h"
+
 namespace sluice {
 
 void RunStream::Reset(const absl::optional<StreamHandle>& stream) {
@@ -33,9 +35,8 @@ absl::Status RunStream::Mark(size_t window, bool on_device) {
   if (device_ == nullptr || window >= windows_.size()) return absl::OkStatus();
   Window& marked = windows_[window];
   if (marked.fence == nullptr) {
-    absl::StatusOr<std::unique_ptr<Fence>> fence = TakeFence();
-    if (!fence.ok()) return fence.status();
-    marked.fence = *std::move(fence);
+    SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Fence> fence, TakeFence());
+    marked.fence = std::move(fence);
     marked.host_waits = false;
   }
   // The host touches what is not device memory itself, or the network does that comes after
@@ -53,9 +54,8 @@ absl::StatusOr<bool> RunStream::AwaitMarks(CopyQueue* copies) {
   bool moved = false;
   for (Opened& opened : opened_) {
     if (opened.order != 0) continue;
-    const absl::StatusOr<bool> ordered = Order(copies, opened.window.fence.get(), nullptr);
-    if (!ordered.ok()) return ordered.status();
-    if (!*ordered) break;
+    SLUICE_ASSIGN_OR_RETURN(const bool ordered, Order(copies, opened.window.fence.get(), nullptr));
+    if (!ordered) break;
     opened.order = last_order_;
     moved = true;
   }
@@ -64,9 +64,8 @@ absl::StatusOr<bool> RunStream::AwaitMarks(CopyQueue* copies) {
     Opened& first = opened_[passed];
     if (first.order == 0 || !copies->HasEnded(first.order)) break;
     if (!first.window.host_waits) continue;
-    const absl::StatusOr<bool> host_may = first.window.fence->Passed();
-    if (!host_may.ok()) return host_may.status();
-    if (!*host_may) break;
+    SLUICE_ASSIGN_OR_RETURN(const bool host_may, first.window.fence->Passed());
+    if (!host_may) break;
   }
   for (size_t i = 0; i < passed; ++i) Retire(std::move(opened_[i].window));
   opened_.erase(opened_.begin(), opened_.begin() + static_cast<ptrdiff_t>(passed));
@@ -131,9 +130,8 @@ absl::StatusOr<std::unique_ptr<Fence>> RunStream::TakeFence() {
 
 absl::Status RunStream::FillFence(std::unique_ptr<Fence>* fence) {
   if (*fence != nullptr) return absl::OkStatus();
-  absl::StatusOr<std::unique_ptr<Fence>> made = device_->MakeFence();
-  if (!made.ok()) return made.status();
-  *fence = *std::move(made);
+  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Fence> made, device_->MakeFence());
+  *fence = std::move(made);
   return absl::OkStatus();
 }
 
@@ -141,9 +139,8 @@ absl::Status RunStream::FillFence(std::unique_ptr<Fence>* fence) {
 absl::StatusOr<bool> RunStream::Order(CopyQueue* copies, Fence* after, Fence* then) {
   const absl::StatusOr<bool> room = copies->HasRoom();
   if (!room.ok() || !*room) return room;
-  const absl::StatusOr<int64_t> order = copies->Order(after, then);
-  if (!order.ok()) return order.status();
-  last_order_ = *order;
+  SLUICE_ASSIGN_OR_RETURN(const int64_t order, copies->Order(after, then));
+  last_order_ = order;
   return true;
 }
 

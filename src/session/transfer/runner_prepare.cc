@@ -110,9 +110,8 @@ absl::Status Runner::MakeRoom(const Needs& needs) {
   options.slots = static_cast<int>(wanted);
   options.look_ahead = std::max(kLookAheadMin, 2 * options.slots);
   const size_t messages = slots * static_cast<size_t>(needs.operations);
-  absl::Status status =
-      carrier_.MakeRoom(keeps_engine ? nullptr : &options, needs.operations, messages);
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(
+      carrier_.MakeRoom(keeps_engine ? nullptr : &options, needs.operations, messages));
   slot_bytes_ = needs.slot_bytes;
   held_.resize(slots);
   lane_count_ = carrier_.engine()->options().lanes;

@@ -44,9 +44,8 @@ absl::StatusOr<TensorParts::Side> TensorParts::SideOf(const Layout& layout,
     for (const Box& box : layout.boxes.Of(rank)) side.views.push_back({box.shape, dtype});
     return side;
   }
-  absl::StatusOr<std::vector<int64_t>> local = LocalShape(layout, shape, rank);
-  if (!local.ok()) return local.status();
-  side.views.push_back({*std::move(local), dtype});
+  SLUICE_ASSIGN_OR_RETURN(std::vector<int64_t> local, LocalShape(layout, shape, rank));
+  side.views.push_back({std::move(local), dtype});
   return side;
 }
 

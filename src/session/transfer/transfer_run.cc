@@ -100,9 +100,8 @@ absl::Status TransferRun::BindViews(absl::Span<const TensorView> src,
     if (!status.ok()) return Explain(status, i >= count, tensor);
   }
   const absl::Span<const BoundView> bound = candidate_;
-  absl::Status status = CheckAliasing(bound.subspan(0, count), bound.subspan(count),
-                                      transfer_.names(), parts.tensors_of_parts());
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckAliasing(bound.subspan(0, count), bound.subspan(count),
+                                       transfer_.names(), parts.tensors_of_parts()));
   std::copy(candidate_.begin(), middle, src_.begin());
   std::copy(middle, candidate_.end(), dst_.begin());
   for (size_t t = 0; t < count; ++t) {
