@@ -212,6 +212,7 @@ TEST(TogetherTest, TheFirstFailureEndsItOnAll) {
         [] { return ErrorText(); });
     EXPECT_THAT(status, Fails(absl::StatusCode::kDataLoss, "torn"));
     EXPECT_EQ(FieldsOf(status).tensor, "w");
+    EXPECT_THAT(FieldsOf(status).ranks, ElementsAre(1));  // where it has failed, too
     EXPECT_TRUE(own->peers.poison().ok());
   });
 }

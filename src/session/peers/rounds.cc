@@ -45,14 +45,13 @@ absl::StatusOr<bool> Rounds::Poll(const Standing& standing, const absl::Status& 
     }
     return false;
   }
-  const absl::StatusOr<bool> gathered = fabric_->PollAllGather(&all_, &missing_);
-  if (!gathered.ok()) return gathered.status();
-  if (!*gathered && now_ns - since_ns_ > timeout_ns_) {
+  SLUICE_ASSIGN_OR_RETURN(const bool gathered, fabric_->PollAllGather(&all_, &missing_));
+  if (!gathered && now_ns - since_ns_ > timeout_ns_) {
     return MakeError(absl::StatusCode::kDeadlineExceeded, call_, ": no word from ",
                      NamedRanks(missing_), " for ",
                      absl::FormatDuration(absl::Nanoseconds(timeout_ns_)));
   }
-  if (!*gathered) return false;
+  if (!gathered) return false;
   gathers_ = false;
   since_ns_ = now_ns;
   out_of_step_ = false;
@@ -89,7 +88,12 @@ absl::StatusOr<bool> Rounds::End(const absl::Status& own, int64_t now_ns) {
     failed.push_back(rank);
   }
   if (failed.empty()) return over;
-  if (failed.front() == fabric_->rank()) return own;
+  if (failed.front() == fabric_->rank()) {
+    // In its own words, with the fields of the others' error.
+    ErrorFields fields = FieldsOf(own);
+    if (fields.ranks.empty()) fields.ranks = std::move(failed);
+    return WithFields(own, fields);
+  }
   return MakeError(first.status.code(), call_, " failed on ", NamedRanks(failed), ": ",
                    first.status.ToStatus());
 }
