@@ -24,8 +24,11 @@ run(${outside_build}/without_mpi)
 if(have_mpi)
   run(${mpirun} --oversubscribe -np 2 ${outside_build}/with_mpi)
   run(${mpirun} --oversubscribe -np 8 ${outside_build}/readme_example)
+  run(${mpirun} --oversubscribe -np 2 ${outside_build}/any_launcher)
 endif()
 run(${outside_build}/own_fabric)
+run(${outside_build}/any_launcher)
+run(${spawn} -n 2 ${outside_build}/any_launcher)
 
 # A program in C, from what pkg-config says, in a tree that has been moved.
 if(have_c AND c_compiler AND pkg_config)
