@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "sluice/status.h"
 
 namespace sluice {
 namespace {
@@ -96,6 +97,15 @@ TEST(RanksTextTest, CountsWhatItLeavesOut) {
       FieldsOf(MakeError(StatusCode::kInternal, NamedRanks({0, 1, 2, 5, 7}, {.most_runs = 2})))
           .ranks,
       (std::vector<int>{0, 1, 2, 5}));
+}
+
+TEST(OrDieTest, GivesTheValueOrEndsTheProcessWithTheError) {
+  EXPECT_EQ(OrDie(absl::StatusOr<int>(7)), 7);
+  OrDie(absl::OkStatus());
+  EXPECT_EXIT(OrDie(absl::NotFoundError("no such tensor")), testing::ExitedWithCode(1),
+              "NOT_FOUND: no such tensor");
+  EXPECT_EXIT(OrDie(absl::StatusOr<int>(absl::DataLossError("torn"))), testing::ExitedWithCode(1),
+              "DATA_LOSS: torn");
 }
 
 }  // namespace
