@@ -29,6 +29,7 @@
 #include "micro/cuda_batched_copies.h"
 #include "micro/cuda_cases.h"
 #include "micro/cuda_timing.h"
+#include "report/spread.h"
 #include "sluice/accelerator.h"
 #include "sluice/cuda.h"
 
@@ -141,9 +142,9 @@ bool CheckResult(cudaStream_t stream, const Way& way, const std::string& name, M
 nlohmann::json Report(const Case& one, const std::vector<Way>& ways, int repeats) {
   const bool pinned = one.src_kind == DeviceKind::kCudaHost;
   const auto traffic = static_cast<double>(pinned ? one.read : one.read + one.written);
-  const double plain_ms = Median(ways[0].times);
+  const double plain_ms = bench::Median(ways[0].times);
   const auto row = [&](const std::string& name, const Way& way) {
-    const double ms = Median(way.times);
+    const double ms = bench::Median(way.times);
     std::printf("%-28s %9.3f ms  %8.1f GB/s  plain copy %9.3f ms  ratio %.3f\n", name.c_str(), ms,
                 traffic / ms * 1e-6, plain_ms, plain_ms / ms);
     return nlohmann::json({{"name", name},

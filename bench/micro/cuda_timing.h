@@ -4,7 +4,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -46,11 +45,6 @@ inline void FillRandomly(std::byte* data, int64_t bytes, uint64_t seed) {
     state ^= state << 13, state ^= state >> 7, state ^= state << 17;
     std::memcpy(data + i, &state, 8);
   }
-}
-
-inline double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 // Milliseconds on the stream.
