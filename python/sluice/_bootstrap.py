@@ -9,7 +9,7 @@ from typing import Any
 
 from . import _sluice
 from ._errors import Disagreement, Error, InvalidSpec, PeerLost
-from ._group import described
+from ._group import described, error_told
 
 AllGather = Callable[[bytes], "list[bytes]"]
 
@@ -109,8 +109,7 @@ class _Meeting:
     def _compare(self, cards: list[dict[str, Any]]) -> None:
         errors = [(rank, card["error"]) for rank, card in enumerate(cards) if "error" in card]
         if errors:
-            raise InvalidSpec("; ".join(f"rank {rank}: {text}" for rank, (text, _) in errors),
-                              ranks=tuple(rank for rank, _ in errors), tensor=errors[0][1][1])
+            raise error_told(errors)
         for rank, card in enumerate(cards):
             if card["rank"] != rank or card["size"] != self._size:
                 raise Disagreement(f"allgather gave the answer of rank {card['rank']} of "

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any, Callable, cast
 
 from . import _sluice
-from ._errors import Disagreement, Error, InvalidSpec
+from ._errors import Code, Disagreement, Error, InvalidSpec, Unsupported
 
 if TYPE_CHECKING:
     from ._options import Metrics
@@ -94,7 +94,7 @@ class Group:
         """Collective; blocks. The values that `make` returns, by rank; each has to fit into JSON.
 
         Where `make` raises on a rank, every rank raises: this one what `make` raised, the others
-        InvalidSpec, which names the rank and has the text.
+        InvalidSpec or Unsupported, which names the rank and has the text.
         """
         mine: dict[str, Any] = {}
         failure: Exception | None = None
@@ -118,10 +118,7 @@ class Group:
         errors = [(rank, answer["error"])
                   for rank, answer in enumerate(answers) if "error" in answer]
         if errors:
-            raise InvalidSpec(
-                f"{call}: " + "; ".join(f"rank {rank}: {text}" for rank, (text, _) in errors),
-                ranks=tuple(rank for rank, _ in errors), tensor=errors[0][1][1],
-            )
+            raise error_told(errors, f"{call}: ")
         return [answer["value"] for answer in answers]
 
     def _all_gather(self, payload: bytes, *, only_on: int | None = None) -> list[bytes]:
@@ -217,11 +214,23 @@ class Group:
                                   "seconds": now - flight.begin}))
 
 
-def described(error: BaseException) -> tuple[str, str | None]:
-    """The text of an exception for other ranks, and the tensor that it is about."""
+Description = tuple[str, "str | None", int]
+
+
+def described(error: BaseException) -> Description:
+    """The text of an exception for other ranks, the tensor that it is about, and its code."""
     # An attribute of others may be anything, such as a tensor itself.
     tensor = error.tensor if isinstance(error, Error) else None
-    return describe(error), tensor and _printable(tensor)
+    code = Code.UNIMPLEMENTED if isinstance(error, Unsupported) else Code.INVALID_ARGUMENT
+    return describe(error), tensor and _printable(tensor), int(code)
+
+
+def error_told(errors: list[tuple[int, Description]], before: str = "") -> Error:
+    """The error of other ranks, each with its description, as this rank raises it."""
+    kinds = {code for _, (*_, code) in errors}
+    kind = Unsupported if kinds == {Code.UNIMPLEMENTED} else InvalidSpec
+    return kind(before + "; ".join(f"rank {rank}: {text}" for rank, (text, *_) in errors),
+                ranks=tuple(rank for rank, _ in errors), tensor=errors[0][1][1])
 
 
 def describe(error: BaseException) -> str:

@@ -2,11 +2,13 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -44,13 +46,14 @@ std::vector<ConnectTensor> HalfOf(nb::handle entries, bool target, int rank, Own
   return half;
 }
 
-// Makes a status of None, or of a text and the tensor that the text is about, or None.
+// Makes a status of None, or of a text, the tensor that it is about or None, and a code.
 absl::Status RefusalOf(nb::handle refusal) {
   if (refusal.is_none()) return absl::OkStatus();
-  const auto [text, tensor] = nb::cast<std::pair<std::string, std::optional<std::string>>>(refusal);
+  const auto [text, tensor, code] =
+      nb::cast<std::tuple<std::string, std::optional<std::string>, int>>(refusal);
   ErrorFields fields;
   fields.tensor = tensor;
-  return WithFields(absl::InvalidArgumentError(text), fields);
+  return WithFields(absl::Status(static_cast<absl::StatusCode>(code), text), fields);
 }
 
 std::unique_ptr<PyConnection> ConnectRanks(const PySession& session, nb::handle sources,

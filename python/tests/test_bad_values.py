@@ -172,7 +172,7 @@ def test_on_one_rank(session: sluice.Session, tmp_path: Path) -> None:
     for rank, found in enumerate(run_ranks(2, rank_gives_badly, str(tmp_path))):
         for (what, (_, text, tensor)), (error, good) in zip(BAD.items(), found):
             assert good, what
-            kind = "Unsupported" if what == "no dtype" and rank == 1 else "InvalidSpec"
+            kind = "Unsupported" if what == "no dtype" else "InvalidSpec"
             assert kind in error["types"] and text in error["text"], (what, rank, error)
             assert rank == 1 or error["ranks"] == [1], (what, error)
             # A text that came from another rank has the name as it is shown.

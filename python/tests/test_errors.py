@@ -47,8 +47,9 @@ def test_attributes_of_other_exceptions_are_no_names() -> None:
     class Other(ValueError):
         tensor = bytearray(2)
 
-    assert _group.described(Other("bad")) == ("Other: bad", None)
-    assert _group.described(errors.InvalidSpec("bad", tensor="w")) == ("bad", "w")
+    assert _group.described(Other("bad")) == ("Other: bad", None, 3)
+    assert _group.described(errors.InvalidSpec("bad", tensor="w")) == ("bad", "w", 3)
+    assert _group.described(errors.Unsupported("bad", tensor="w")) == ("bad", "w", 12)
 
 
 # What a reader of texts would take for attributes.
@@ -68,7 +69,7 @@ def test_a_name_is_no_attribute() -> None:
         for tensor in (NAME, None):
             with pytest.raises(errors.InvalidSpec) as refused:
                 if rank == 1:
-                    session.refuse("Connect", (f"tensor {NAME}", tensor))
+                    session.refuse("Connect", (f"tensor {NAME}", tensor, 3))
                 session.connect([], [])
             assert attributes(refused.value) == ((1,), tensor, None)
 

@@ -116,3 +116,17 @@ def test_a_second_session_of_a_process() -> None:
     for error in run_ranks(2, rank_comes_twice):
         assert error["types"][0] == "InvalidSpec"
         assert "has a session of this world already: close that one first" in error["text"]
+
+
+def rank_gives_what_is_unsupported(session: sluice.Session, folder: str) -> Any:
+    given = {"w": np.zeros(2, "datetime64[s]") if session.rank == 1 else ones(2)}
+    return [error_of(session.transfer, given if session.rank == 1 else None, None),
+            error_of(session.sync, given if session.rank == 1 else None, None),
+            error_of(session.save, folder, given, progress=False)]
+
+
+def test_one_fault_is_of_one_kind_on_all_ranks(tmp_path: Path) -> None:
+    for errors in run_ranks(2, rank_gives_what_is_unsupported, str(tmp_path / "x")):
+        for error in errors:
+            assert error["types"][0] == "Unsupported" and error["tensor"] == "w"
+            assert "dtype datetime64[s] is not supported" in error["text"]
