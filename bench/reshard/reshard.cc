@@ -121,7 +121,7 @@ class ReshardCommand final : public Command {
     return absl::InvalidArgumentError(
         absl::StrCat(options_.preset.empty() ? "case " : "preset ", Escaped(least->id), " takes ",
                      ranks, " ranks, ", job()->size(), job()->size() == 1 ? " was" : " were",
-                     " started: ", job()->kind() == FabricKind::kMpi ? "-np " : "-n ", ranks));
+                     " started: ", job()->kind() == JobKind::kMpi ? "-np " : "-n ", ranks));
   }
 
   void WriteTrace(Runner* runner) {
