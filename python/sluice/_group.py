@@ -202,7 +202,8 @@ class Group:
     def _note(self, flight: Any, failed: bool) -> None:
         """A run is over."""
         self._runs += 1
-        self._run_seconds += time.monotonic() - flight.begin
+        seconds = time.monotonic() - flight.begin
+        self._run_seconds += seconds
         if not failed:
             sent, received = flight.bytes_moved
             self._sent_bytes += sent
@@ -211,7 +212,7 @@ class Group:
             self.metrics()
         if self._say is not None:
             self._say(json.dumps({**flight.figures, "runs": self._runs, "at": time.time(),
-                                  "seconds": now - flight.begin}))
+                                  "seconds": seconds}))
 
 
 Description = tuple[str, "str | None", int]

@@ -11,6 +11,7 @@ from ._log import inform, warn
 from ._transfer import Renames
 
 if TYPE_CHECKING:
+    from ._options import SessionOptions
     from ._session import Session
     from ._world import World
 
@@ -23,7 +24,7 @@ class Versions(Iterator[int]):
     """One member's end of the loop. Thread: one."""
 
     def __init__(self, world: World, src: Any, dst: Any, least: Mapping[str, int] | None,
-                 rename: Renames, join_timeout: float | None, options: dict[str, Any]) -> None:
+                 rename: Renames, join_timeout: float | None, options: SessionOptions) -> None:
         self._world = world
         self._src = src
         self._dst = dst

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import __version__, _sluice
-from ._errors import INVALID_ARGUMENT, NOT_FOUND, Error
+from ._errors import Code, Error
 from .store import _Parser
 
 _ALL = "\x1b[2J"  # erases the screen
@@ -193,7 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     except Error as error:
         print(f"sluice-top: {error}", file=sys.stderr)
-        return 2 if error.code in (INVALID_ARGUMENT, NOT_FOUND) else 1
+        return 2 if error.code in (Code.INVALID_ARGUMENT, Code.NOT_FOUND) else 1
 
 
 if __name__ == "__main__":
