@@ -20,7 +20,6 @@ namespace {
 constexpr int64_t kEpochsKept = 16;
 constexpr absl::string_view kEpochName = "epoch-";
 
-
 std::string IdsText(absl::Span<const StoredMember> members) {
   std::string text;
   for (const StoredMember& member : members) {
@@ -124,7 +123,8 @@ absl::Status Epochs::WaitForEnough(absl::Span<const RoleSize> at_least, const De
 }
 
 absl::StatusOr<int64_t> Epochs::Begun() {
-  const absl::StatusOr<std::string> begun = store_->Get(EpochBegunKey(world_), absl::ZeroDuration());
+  const absl::StatusOr<std::string> begun =
+      store_->Get(EpochBegunKey(world_), absl::ZeroDuration());
   if (absl::IsDeadlineExceeded(begun.status())) return 0;
   if (!begun.ok()) return begun.status();
   int64_t number = 0;

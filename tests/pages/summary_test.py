@@ -15,6 +15,7 @@ RUN = {"command", "machine", "commit", "date", "rounds"}
 SPREAD = re.compile(r"\d[\d.,]* \(\d[\d.,]*-\d[\d.,]*\)")
 OLD = "docs/notes.md"  # figures of former machines and programs, as they were written then
 PICTURE_BYTES, PICTURE_LINES = 60_000, 100
+CAST_BYTES, CAST_LINES = 300_000, 300  # of cast.svg, which moves
 
 
 def pages():
@@ -75,9 +76,11 @@ class Repository(unittest.TestCase):
         shown = "\n".join(pages().values())
         for path in (ROOT / "docs/images").iterdir():
             data = path.read_bytes()
-            self.assertLessEqual(len(data), PICTURE_BYTES, path.name)
+            is_cast = path.name == "cast.svg"
+            self.assertLessEqual(len(data), CAST_BYTES if is_cast else PICTURE_BYTES, path.name)
             if path.suffix == ".svg":
-                self.assertLessEqual(data.count(b"\n"), PICTURE_LINES, path.name)
+                self.assertLessEqual(data.count(b"\n"), CAST_LINES if is_cast else PICTURE_LINES,
+                                     path.name)
             self.assertIn(f"images/{path.name}", shown)
 
 

@@ -257,7 +257,7 @@ absl::StatusOr<CheckpointStats> Checkpoints::SaveInto(CheckpointFiles* files,
     create = [&](const WorkStop&) -> absl::Status {
       SLUICE_ASSIGN_OR_RETURN(const std::string id, NewSaveId());
       const absl::StatusOr<CheckpointFileLayout> own =
-            LayOutCheckpoint(tensors, options.shard_bytes_max, id, options.metadata);
+          LayOutCheckpoint(tensors, options.shard_bytes_max, id, options.metadata);
       return own.ok() ? files->Create(directory, *own) : own.status();
     };
     commit = [&](const WorkStop&) { return files->Commit(); };
