@@ -17,7 +17,7 @@ GREY = "#808080"  # as far from white as from black: text, axes and lines of ref
 
 plt.rcParams.update({
     "svg.hashsalt": "sluice", "svg.fonttype": "none", "font.family": "sans-serif",
-    "font.size": 10, "axes.spines.top": False, "axes.spines.right": False,
+    "font.size": 10, "text.parse_math": False, "axes.spines.top": False, "axes.spines.right": False,
     "axes.grid": True, "axes.axisbelow": True, "axes.grid.axis": "y",
     "grid.color": GREY, "grid.alpha": 0.25, "text.color": GREY, "axes.labelcolor": GREY,
     "axes.edgecolor": GREY, "xtick.color": GREY, "ytick.color": GREY, "axes.titlecolor": GREY,

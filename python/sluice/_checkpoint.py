@@ -159,7 +159,7 @@ class _Found:
         if text is not None:
             try:
                 self.values = {name: decoded(value) for name, value in json.loads(text).items()}
-            except (AttributeError, TypeError, ValueError):
+            except (AttributeError, RecursionError, TypeError, ValueError):
                 raise InvalidSpec(f"{place}: what it has as {VALUES_KEY} is not from a save"
                                   ) from None
 

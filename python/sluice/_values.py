@@ -8,6 +8,7 @@ In the JSON a tuple is {"!tuple": [..]}. A dict in a list whose keys are no text
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -60,10 +61,20 @@ def _leaves(prefix: str, holder: Any) -> Iterator[tuple[str, Any, Any, Any]]:
         name = f"{prefix}{key}"
         if not name:
             raise InvalidSpec("a tensor has no name")
-        if isinstance(value, Mapping) or _has_tensors(value):
-            yield from _leaves(f"{name}.", value)
-        else:
-            yield name, value, holder, key
+        try:
+            if isinstance(value, Mapping) or _has_tensors(value):
+                yield from _leaves(f"{name}.", value)
+                continue
+            if is_plain(value):
+                json.dumps(encoded(value))
+        except InvalidSpec:
+            raise
+        except (RecursionError, ValueError) as error:
+            top = name.partition(".")[0]
+            said = "it holds itself, or is nested too deeply" if isinstance(
+                error, RecursionError) else str(error)
+            raise InvalidSpec(f"'{top}' cannot be kept: {said}", tensor=top) from None
+        yield name, value, holder, key
 
 
 def _has_tensors(value: Any) -> bool:
@@ -74,7 +85,7 @@ def is_plain(value: Any) -> bool:
     """Whether it is a number, a text, None, or a list, tuple or dict of these."""
     if type(value) in (list, tuple):
         return all(map(is_plain, value))
-    if type(value) is dict:
+    if isinstance(value, dict):
         return all(type(key) in (str, int) for key in value) and all(map(is_plain, value.values()))
     return type(value) in _SCALARS
 
@@ -85,7 +96,7 @@ def encoded(value: Any) -> Any:
         return {"!tuple": [encoded(each) for each in value]}
     if type(value) is list:
         return [encoded(each) for each in value]
-    if type(value) is dict:
+    if isinstance(value, dict):
         if all(type(key) is str and not key.startswith("!") for key in value):
             return {key: encoded(each) for key, each in value.items()}
         return {"!dict": [[key, encoded(each)] for key, each in value.items()]}

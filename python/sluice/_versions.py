@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ._errors import PeerLost, Timeout
+from ._errors import Disagreement, InvalidSpec, PeerLost, Timeout
 from ._log import inform, warn
 from ._transfer import Renames
 
@@ -37,21 +37,31 @@ class Versions(Iterator[int]):
         self._is_over = False
 
     def __next__(self) -> int:
+        if not self._is_over and self._world._versions is not self:
+            raise InvalidSpec("this loop is over: its world has another one, or has ended")
         while not self._is_over:
-            if self._session is None:
-                self._session = self._world.session(
+            session = self._session
+            is_new = session is None
+            if session is None:
+                session = self._session = self._world.session(
                     min=self._least, join_timeout=self._join_timeout, **self._options)
             try:
-                version = self._agree(self._session)
+                if is_new:
+                    self._compare_least(session)
+                version = self._agree(session)
                 if version is not None:
-                    self._session.sync(self._src, self._dst, rename=self._rename, version=version,
-                                       progress=False)
+                    # Nobody asks for the sources of a trainer whose servers are all gone.
+                    is_whole = {each.role for each in session.members} >= set(self._world._roles)
+                    session.sync(self._src, self._dst, rename=self._rename, version=version,
+                                 ignore_unused=not is_whole, progress=False)
                     self._last = version
                     return version
-            except PeerLost as error:
-                self._recover(error)
-            except Timeout as error:
-                if self._options.get("patience") is not None:
+            except Exception as error:
+                is_borne = isinstance(error, PeerLost) or (
+                    isinstance(error, Timeout) and self._options.get("patience") is None)
+                if not is_borne:
+                    self._is_over, self._session = True, None
+                    session._close_after(True)
                     raise
                 self._recover(error)
         raise StopIteration
@@ -71,6 +81,14 @@ class Versions(Iterator[int]):
         except (PeerLost, Timeout) as error:
             inform(f"nobody may have heard that this member leaves: {_first_line(error)}")
         session._close_after(True)
+
+    def _compare_least(self, session: Session) -> None:
+        """Collective. Members with another `min` would wait for others that have ended."""
+        given = session._exchange("World.versions", lambda: self._least and dict(self._least))
+        for member, least in zip(session.members, given):
+            if least != given[0]:
+                raise Disagreement(f"{_named(session.members[0])} has min={given[0]} in "
+                                   f"World.versions, and {_named(member)} has min={least}")
 
     def _agree(self, session: Session) -> int | None:
         """Collective. The next version's number; None: the session is over."""
@@ -106,6 +124,10 @@ class Versions(Iterator[int]):
         session, self._session = self._session, None
         if session is not None:
             session.close()
+
+
+def _named(member: Any) -> str:
+    return f"{member.role} {member.rank}"
 
 
 def _first_line(error: Exception) -> str:

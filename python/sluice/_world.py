@@ -132,10 +132,14 @@ class World:
         if roles is not None and list(roles) != known:
             raise InvalidSpec(f"roles are {list(roles)}; this world was joined with {known}")
         checked = _sluice.check_session_options(options)
+        if min is not None and not isinstance(min, Mapping):
+            raise InvalidSpec(f"min is {min!r}; it has to say how many of which role")
         at_least = list((min or {}).items())
-        for name, _ in at_least:
+        for name, count in at_least:
             if name not in known:
                 raise InvalidSpec(f"min has role '{name}'; this world has {known}")
+            if type(count) is not int or not 0 <= count < 1 << 31:
+                raise InvalidSpec(f"min says {count!r} members of '{name}'")
         if self._session is not None and not self._session.closed:
             raise InvalidSpec(f"the session of epoch {self.epoch} is open; close it before the "
                               "next one")

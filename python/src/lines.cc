@@ -57,8 +57,7 @@ void Loop() {
       lines->changed.wait(lock, [] { return !lines->waiting.empty(); });
     }
     if (Ended()) return;
-    const TakenGil taken;
-    LogWaiting();
+    WithGil(LogWaiting);
   }
 }
 

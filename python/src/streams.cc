@@ -276,16 +276,17 @@ SizedGenerator GeneratorOf(nb::handle callable) {
   return [owner = Hold(callable)](int64_t item,
                                   absl::Span<std::byte> into) -> absl::StatusOr<int64_t> {
     if (Ended()) return absl::CancelledError("the interpreter ends");
-    const TakenGil taken;
-    try {
-      return CallGenerator(owner.get(), item, into);
-    } catch (const nb::python_error& error) {
-      return absl::UnknownError(
-          absl::StrCat("the generator raised at item ", item, ": ", TextOf(error)));
-    } catch (const std::exception& error) {
-      return absl::UnknownError(
-          absl::StrCat("the generator failed at item ", item, ": ", error.what()));
-    }
+    return WithGil([&]() -> absl::StatusOr<int64_t> {
+      try {
+        return CallGenerator(owner.get(), item, into);
+      } catch (const nb::python_error& error) {
+        return absl::UnknownError(
+            absl::StrCat("the generator raised at item ", item, ": ", TextOf(error)));
+      } catch (const std::exception& error) {
+        return absl::UnknownError(
+            absl::StrCat("the generator failed at item ", item, ": ", error.what()));
+      }
+    });
   };
 }
 

@@ -113,8 +113,7 @@ Owner Hold(nb::handle object) {
   const int64_t made = ForkCount();
   return {object.inc_ref().ptr(), [made](PyObject* held) {
             if (Ended() || ForkCount() != made) return;
-            const TakenGil taken;
-            Py_DECREF(held);
+            WithGil([held] { Py_DECREF(held); });
           }};
 }
 

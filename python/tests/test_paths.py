@@ -70,7 +70,10 @@ def test_one_file(form: str, session: sluice.Session, tmp_path: Path,
 
 
 def test_a_directory_with_the_name_of_a_file(session: sluice.Session, tmp_path: Path) -> None:
-    session.save(tmp_path / "odd.safetensors", {"w": values()}, progress=False)
+    with pytest.raises(sluice.InvalidSpec, match="the name of a file, and a save makes a directory"):
+        session.save(tmp_path / "odd.safetensors", {"w": values()}, progress=False)
+    assert not (tmp_path / "odd.safetensors").exists()
+    session.save(f"{tmp_path}/odd.safetensors/", {"w": values()}, progress=False)
     found = np.zeros_like(values())
     session.load(f"{tmp_path}/odd.safetensors/", {"w": found}, progress=False)
     assert found.tolist() == values().tolist()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,29 @@ def kinds(value: Any) -> Any:
 def test_json_gives_equal_values(name: str) -> None:
     again = decoded(json.loads(json.dumps(encoded(VALUES[name]))))
     assert kinds(again) == kinds(VALUES[name])
+
+
+def in_itself() -> list[Any]:
+    found: list[Any] = []
+    found.append(found)
+    return found
+
+
+@pytest.mark.parametrize("value, words", [
+    (in_itself(), "nested too deeply"), ({"a": [in_itself()]}, "nested too deeply"),
+    (10 ** 5000, "digits")], ids=["list", "dict", "number"])
+def test_what_json_cannot_hold(session: sluice.Session, tmp_path: Path, value: Any,
+                               words: str) -> None:
+    for use in session.save, session.load:
+        with pytest.raises(sluice.InvalidSpec, match=f"'odd' cannot be kept: .*{words}"):
+            use(tmp_path, state(odd=value), progress=False)
+
+
+def test_a_kind_of_dict_in_a_list(session: sluice.Session, tmp_path: Path) -> None:
+    session.save(tmp_path, state(odd=[OrderedDict(a=1)]), progress=False)
+    found = state(odd=None)
+    session.load(tmp_path, found, progress=False)
+    assert found["odd"] == [{"a": 1}]
 
 
 @pytest.mark.parametrize("shard_bytes_max", [1 << 30, 16])

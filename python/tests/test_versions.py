@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -223,6 +225,61 @@ def test_one_loop_at_a_time() -> None:
         assert [next(versions), next(versions)] == [1, 2]
         with pytest.raises(sluice.InvalidSpec, match="in a loop of versions already"):
             world.versions()
+
+
+def test_a_loop_that_has_not_begun_yields_to_another() -> None:
+    with sluice.World.join(f"tcp://127.0.0.1:{free_port()}", rank=0, size=1) as world:
+        first, second = world.versions(), world.versions()
+        assert next(second) == 1
+        with pytest.raises(sluice.InvalidSpec, match="this loop is over"):
+            next(first)
+
+
+def test_a_loop_ends_by_what_it_cannot_carry() -> None:
+    src, odd = {"w": np.ones(4, np.float32)}, {"w": np.zeros(5, np.float32)}
+    with sluice.World.join(f"tcp://127.0.0.1:{free_port()}", rank=0, size=1) as world:
+        versions = world.versions(src, odd)
+        with pytest.raises(sluice.InvalidSpec, match="'w'"):
+            next(versions)
+        assert list(versions) == []
+        assert next(world.versions(src, {"w": np.zeros(4, np.float32)})) == 1
+
+
+def test_a_trainer_alone_goes_on() -> None:
+    with sluice.World.join(f"tcp://127.0.0.1:{free_port()}", role="trainer", rank=0, size=1,
+                           roles={"trainer": 1, "server": 1}) as world:
+        versions = world.versions({"w": np.ones(4, np.float32)}, min={"server": 0})
+        assert [next(versions), next(versions)] == [1, 2]
+
+
+@pytest.mark.parametrize("least", [5, {"server": 1.5}, {"server": None}, {"server": 10 ** 30}])
+def test_min_is_checked(least: Any) -> None:
+    with sluice.World.join(f"tcp://127.0.0.1:{free_port()}", role="trainer", rank=0, size=1,
+                           roles={"trainer": 1, "server": 1}) as world:
+        with pytest.raises(sluice.InvalidSpec, match="min "):
+            world.session(min=least)
+
+
+SLEEPER = '''
+import logging, sys, threading, time, sluice
+said = threading.Event()
+class Sleeper(logging.Handler):
+    def createLock(self):
+        self.lock = None  # which logging would wait for at the end
+    def emit(self, record):
+        said.set()
+        while True: time.sleep(0.001)  # asks for the GIL also when Python has ended
+logging.getLogger("sluice").addHandler(Sleeper())
+world = sluice.World.join(sys.argv[1], role="a", roles={"a": 1, "b": 1}, rank=0, size=1)
+threading.Thread(target=world.session, daemon=True).start()
+said.wait()
+'''
+
+
+def test_python_ends_while_a_handler_sleeps() -> None:
+    done = subprocess.run([sys.executable, "-c", SLEEPER, f"tcp://127.0.0.1:{free_port()}"],
+                          stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def rank_waits_long() -> Any:

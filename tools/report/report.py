@@ -61,7 +61,7 @@ def draw(options, rows):
 def read(path):
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         raise ValueError(f"{path} is no JSON: {error}") from error
 
 
@@ -89,6 +89,9 @@ def main():
         sys.exit(f"report: {error}. Pages and pictures need packages of Python: {NEEDS}")
     except (OSError, ValueError) as error:
         sys.exit(f"report: {error}")
+    except (AttributeError, IndexError, KeyError, RecursionError, TypeError) as error:
+        names = ", ".join(str(path) for path in options.files)
+        sys.exit(f"report: {names}: no file of results, or a damaged one ({error!r:.200})")
 
 
 if __name__ == "__main__":

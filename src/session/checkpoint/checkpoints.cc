@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "session/base/team_device.h"
 #include "session/base/text_list.h"
@@ -244,6 +246,11 @@ absl::StatusOr<CheckpointStats> Checkpoints::SaveInto(CheckpointFiles* files,
   CheckpointInput input = LookAtInput(CheckpointFlow::kSave, tensors, directory, options, rules,
                                       peers_->rank(), peers_->size());
   if (directory.empty()) input.status.Update(absl::InvalidArgumentError("no directory"));
+  // A load of such a place would read one file.
+  if (absl::EndsWith(directory, ".safetensors")) {
+    input.status.Update(absl::InvalidArgumentError(
+        absl::StrCat(directory, " is the name of a file, and a save makes a directory")));
+  }
   absl::Status status = AgreeOnInput(kSaveCall, input, tensors.size());
   if (!status.ok()) return status;
   SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport, OpenTransport());
