@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _ENDS = -1  # it leaves
 _JOINED = -2  # others wait for the next session
 
+# So often a member that leaves looks whether there are others that have to hear it.
+_LOOK_SECONDS = 10.0
+
 
 class Versions(Iterator[int]):
     """One member's end of the loop. Thread: one."""
@@ -76,11 +79,36 @@ class Versions(Iterator[int]):
         if session is None or self._is_over or session.closed:
             return
         self._is_over = True
-        try:
-            session._vote(_ENDS)
-        except (PeerLost, Timeout) as error:
-            inform(f"nobody may have heard that this member leaves: {_first_line(error)}")
-        session._close_after(True)
+        while session is not None:
+            try:
+                session._vote(_ENDS)
+            except (PeerLost, Timeout) as error:
+                inform(f"{_first_line(error)}; the others hear in the next session that this "
+                       "member leaves")
+                session._close_after(True)
+                session = self._session_of_hearers()
+            else:
+                session._close_after(True)
+                return
+
+    def _session_of_hearers(self) -> Session | None:
+        """The next session, which the others wait for; None: there are no others."""
+        while True:
+            try:
+                if len(self._world.members()) < 2:
+                    return None
+            except PeerLost:
+                return None
+            try:
+                session = self._world.session(min=self._least, join_timeout=_LOOK_SECONDS,
+                                              **self._options)
+            except (PeerLost, Timeout):
+                continue
+            try:
+                self._compare_least(session)
+                return session
+            except (PeerLost, Timeout):
+                session._close_after(True)
 
     def _compare_least(self, session: Session) -> None:
         """Collective. Members with another `min` would wait for others that have ended."""

@@ -46,8 +46,8 @@ class TakenGil {
   const PyGILState_STATE state_;
 };
 
-// Calls `call` with the GIL, on any thread. Python code in the call may give the GIL away, and ask for
-// it again when the interpreter has ended: then the thread stays here, too.
+// Calls `call` with the GIL, on any thread. Python code in the call may give the GIL away, and ask
+// for it again when the interpreter has ended: then the thread stays here, too.
 template <typename Call>
 auto WithGil(Call call) -> decltype(call()) {
   const TakenGil taken;

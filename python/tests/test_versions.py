@@ -170,6 +170,32 @@ def test_the_loop_ends_with_who_leaves_it() -> None:
     assert run_ranks(2, rank_leaves, session=False) == [[[1, 0.0], [2, 1.0], [3, 2.0]], 3]
 
 
+def member_of_three(out: str, role: str, number: int) -> Any:
+    """The trainer leaves in its second round, once a server is dead."""
+    weights = np.zeros(ITEMS, np.float32)
+    side = {"src" if role == "trainer" else "dst": {"w": weights}}
+    with join(role, number, {"server": 2, "trainer": 1}) as world:
+        for version in world.versions(**side, timeout=SESSION_SECONDS):
+            note(out, version)
+            if role == "trainer" and version == 2:
+                hear("a server is dead")
+                break
+    return True
+
+
+def test_members_that_are_lost_hear_later_that_one_has_left() -> None:
+    with job() as members:
+        members.start("server-0", member_of_three, "server", 0)
+        lost = members.start("server-1", member_of_three, "server", 1)
+        members.start("trainer", member_of_three, "trainer", 0)
+        members.wait("version 2", lambda: len(noted(lost)) == 2)
+        members.kill("server-1")
+        (members.folder / "a server is dead.told").touch()
+        members.start("server-2", member_of_three, "server", 1)
+        for name in ("server-0", "server-2", "trainer"):
+            members.wait(f"the end of {name}", (members.folder / name).exists)
+
+
 def rank_raises() -> Any:
     """The trainer leaves by an exception, and comes again."""
     weights = np.zeros(ITEMS, np.float32)
