@@ -71,7 +71,7 @@ def _on_meta() -> Any:
     (_loads_partial, sluice.Unsupported, "'w' has a Partial placement"),
     (_casts_a_checkpoint, sluice.InvalidSpec, "'w' is of i32 .* cannot be cast to f32"),
     (lambda session, folder: session.save(folder, {"w": value()}, dtype="i32", progress=False),
-     sluice.InvalidSpec, "dtype is 'i32'"),
+     sluice.InvalidSpec, "dtype is i32"),
     (lambda session, folder: session.transfer({"w": value()}, {"w": OnDevice()}),
      sluice.InvalidSpec, "'w': view is not in host memory"),
     (lambda session, folder: session.save(folder, {"w": OnDevice()}, progress=False),
