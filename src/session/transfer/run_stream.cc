@@ -90,7 +90,7 @@ void RunStream::HandOver(std::vector<std::unique_ptr<Fence>>* marks) {
 absl::StatusOr<bool> RunStream::BeginMark(CopyQueue* copies) {
   std::unique_ptr<Fence>& fence = marks_[(begun_ + 1) % kMarks];
   if (absl::Status status = FillFence(&fence); !status.ok()) return status;
-  const absl::StatusOr<bool> ordered = Order(copies, nullptr, fence.get());
+  absl::StatusOr<bool> ordered = Order(copies, nullptr, fence.get());
   if (ordered.ok() && *ordered) ++begun_;
   return ordered;
 }
@@ -112,7 +112,7 @@ absl::StatusOr<bool> RunStream::End(CopyQueue* copies) {
   if (!done_in_order()) return copies->HasEnded(last_order_);  // everything is complete
   if (!ends_) {
     if (absl::Status status = FillFence(&end_); !status.ok()) return status;
-    const absl::StatusOr<bool> ordered = Order(copies, nullptr, end_.get());
+    absl::StatusOr<bool> ordered = Order(copies, nullptr, end_.get());
     if (!ordered.ok() || !*ordered) return ordered;
     ends_ = true;
   }
@@ -137,7 +137,7 @@ absl::Status RunStream::FillFence(std::unique_ptr<Fence>* fence) {
 
 // Orders leave room for copies, and are not waited for.
 absl::StatusOr<bool> RunStream::Order(CopyQueue* copies, Fence* after, Fence* then) {
-  const absl::StatusOr<bool> room = copies->HasRoom();
+  absl::StatusOr<bool> room = copies->HasRoom();
   if (!room.ok() || !*room) return room;
   SLUICE_ASSIGN_OR_RETURN(const int64_t order, copies->Order(after, then));
   last_order_ = order;

@@ -65,7 +65,7 @@ absl::Status TransferRun::Bind(absl::Span<const TensorView> src, absl::Span<cons
   }
   if (binding != 0 && binding == binding_ && !late_destinations_) return absl::OkStatus();
   binding_ = 0;
-  const absl::Status status = BindViews(src, dst);
+  absl::Status status = BindViews(src, dst);
   if (status.ok() && !late_destinations_) binding_ = binding;
   return status;
 }
@@ -255,7 +255,7 @@ absl::Status TransferRun::BeginInStream(Device* device, const RunStream::Ways& w
 }
 
 absl::StatusOr<bool> TransferRun::AdvanceInStream(CopyQueue* copies) {
-  const absl::StatusOr<bool> awaited = stream_.AwaitMarks(copies);
+  absl::StatusOr<bool> awaited = stream_.AwaitMarks(copies);
   if (!awaited.ok()) return awaited;
   bool moved = *awaited;
   if (marked_ > 0 && stream_.TakeMark(*copies)) {
@@ -270,7 +270,7 @@ absl::StatusOr<bool> TransferRun::AdvanceInStream(CopyQueue* copies) {
 }
 
 absl::StatusOr<bool> TransferRun::EndInStream(CopyQueue* copies) {
-  const absl::StatusOr<bool> ended = stream_.End(copies);
+  absl::StatusOr<bool> ended = stream_.End(copies);
   if (ended.ok() && *ended) ReportUnreported(unreported_.size(), 0);
   return ended;
 }

@@ -75,9 +75,8 @@ class IndexListener final : public JsonListener {
   }
 
   absl::Status SaveId(const JsonPath& path, const JsonScalar& value) {
-    absl::StatusOr<std::string> id = StringAt(path, value);
-    if (id.ok()) index_->save_id = *std::move(id);
-    return id.status();
+    SLUICE_ASSIGN_OR_RETURN(index_->save_id, StringAt(path, value));
+    return absl::OkStatus();
   }
 
   // Some writers divide, and so write a whole number with a fraction of 0.
