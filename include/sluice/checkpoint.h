@@ -143,7 +143,8 @@ absl::StatusOr<CheckpointStats> LoadCheckpoint(Session* session, const std::stri
                                                const CheckpointOptions& options = {});
 
 // The reverse: collective; blocks, and drives streams. Writes the tensors into `directory`, which
-// all ranks see. The directory is made if its parent is there. The files are model.safetensors, or
+// all ranks see. InvalidArgument: its name ends in ".safetensors", as a load reads one file there.
+// The directory is made if its parent is there. The files are model.safetensors, or
 // model-00001-of-0000N.safetensors and so on with an index. If files have these names already,
 // shards have eight more digits in theirs. One replica of several is written.
 // The directory has the older checkpoint until one file takes or loses its name, and the newer one

@@ -19,6 +19,7 @@ from ._progress import Display
 from ._state import check_name, state_dict_of
 from ._streams import Places, Stream, handle_of, wait_for_stream
 from ._tables import Stats
+from ._texts import listed
 from ._transfer import Renames
 from ._values import KEY as VALUES_KEY
 from ._values import Value, decoded, encoded, is_plain, split
@@ -182,8 +183,7 @@ class _Found:
 
 
 def _named(names: list[str]) -> str:
-    shown = ", ".join(f"'{name}'" for name in names[:3])
-    return f"{shown} and {len(names) - 3} more" if len(names) > 3 else shown
+    return listed([f"'{name}'" for name in names], 3)
 
 
 def _shown(session: Group, title: str, merged: Mapping[_Key, _Tensor],

@@ -204,15 +204,15 @@ class Group:
         self._runs += 1
         seconds = time.monotonic() - flight.begin
         self._run_seconds += seconds
+        sent, received = flight.bytes_moved
         if not failed:
-            sent, received = flight.bytes_moved
             self._sent_bytes += sent
             self._received_bytes += received
         if self._exported:
             self.metrics()
         if self._say is not None:
-            self._say(json.dumps({**flight.figures, "runs": self._runs, "at": time.time(),
-                                  "seconds": seconds}))
+            self._say(json.dumps({"version": flight.version, "sent": sent, "received": received,
+                                  "runs": self._runs, "at": time.time(), "seconds": seconds}))
 
 
 Description = tuple[str, "str | None", int]

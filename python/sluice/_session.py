@@ -34,8 +34,13 @@ class Member:
     pid: int
     alive: bool = True
 
+    @property
+    def name(self) -> str:
+        """Such as "trainer 0"."""
+        return f"{self.role} {self.rank}"
+
     def __str__(self) -> str:
-        return f"{self.role} {self.rank} (process {self.pid} on {self.host})"
+        return f"{self.name} (process {self.pid} on {self.host})"
 
 
 class Session(Group):
@@ -280,10 +285,10 @@ class Session(Group):
              **options: Unpack[CheckpointOptions]) -> dict[str, Any]:
         """Collective; blocks. Writes `state` as a safetensors checkpoint into `directory`.
 
-        All ranks see the directory, a path or "file:PATH"; its parent is there. `state`, `rename`
-        and options are as `load` has them, but each tensor has a name of its own there. Boxes cover
-        their tensor. `dtype`: what floating elements are in the files, such as "bf16" or
-        torch.bfloat16; None: as in memory. Of replicas one is written.
+        All ranks see the directory, a path or "file:PATH" that does not end in ".safetensors"; its
+        parent is there. `state`, `rename` and options are as `load` has them, but each tensor has a
+        name of its own there. Boxes cover their tensor. `dtype`: what floating elements are in the
+        files, such as "bf16" or torch.bfloat16; None: as in memory. Of replicas one is written.
 
         Numbers, texts, None, and lists, tuples and dicts of these are kept, too, as in
         `optimizer.state_dict()`. Their names are those of tensors: keys with dots between. A list
@@ -367,7 +372,7 @@ class Session(Group):
                 member = self._members[rank] if self._members else None
                 # Ranks of one host share a clock.
                 one_clock = member is None or member.host == hosts[0]
-                label = f"{member.role} {member.rank}, {member.host}" if member else ""
+                label = f"{member.name}, {member.host}" if member else ""
                 parts.append((content, 0 if one_clock else clocks[0] - clocks[rank], label))
             try:
                 with open(path, "w", encoding="utf-8") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ._errors import InvalidSpec
@@ -17,6 +18,12 @@ def check_text(what: str, value: Any) -> str:
     if not isinstance(value, str) or not is_utf8(value):
         raise InvalidSpec(f"{what} is {value!r}; it has to be a str that UTF-8 can hold")
     return value
+
+
+def listed(texts: Sequence[str], most: int) -> str:
+    """The first texts with commas between, and how many more there are."""
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
 
 
 def check_made(native: Any, kind: type, what: str, how: str) -> None:

@@ -152,9 +152,7 @@ class Transfer:
         flight = Flight(self, native, order, bool(events or self._late))
         session._in_flight[flight.number] = flight
         if session._say is not None:
-            stats = self.stats
-            flight.figures = {"version": self.version, "sent": stats["sent_bytes"],
-                              "received": stats["received_bytes"]}
+            flight.version = self.version
         return Run(self, flight)
 
     def _warn_of_host(self) -> None:
@@ -282,7 +280,7 @@ class Flight:
         self.bytes_moved = transfer._bytes_moved
         self.events: deque[Event] | None = deque() if events else None
         self.begin = time.monotonic()
-        self.figures: dict[str, Any] = {}  # of the run, where somebody is to be told
+        self.version: int | None = None  # where somebody is to be told
         self.over = False
         self._failure: BaseException | None = None  # of `_finish`
         self._ordered = False  # streams come after the run, which has ended well

@@ -42,18 +42,19 @@ def split(state: Any) -> tuple[Any, list[Value]]:
     tensors: dict[str, Any] = {}
     values: list[Value] = []
     seen: set[str] = set()
-    for name, value, holder, key in _leaves("", state):
+    for name, value, holder, key, plain in _leaves("", state):
         if name in seen:
             raise InvalidSpec(f"'{name}' is there twice", tensor=name)
         seen.add(name)
-        if is_plain(value):
+        if plain:
             values.append(Value(name, value, holder, key))
         else:
             tensors[name] = value
     return tensors, values
 
 
-def _leaves(prefix: str, holder: Any) -> Iterator[tuple[str, Any, Any, Any]]:
+def _leaves(prefix: str, holder: Any) -> Iterator[tuple[str, Any, Any, Any, bool]]:
+    """Of each leaf its name, itself, what holds it under which key, and whether it is plain."""
     items = holder.items() if isinstance(holder, Mapping) else enumerate(holder)
     for key, value in items:
         if type(key) is not int and not isinstance(key, str):
@@ -62,10 +63,11 @@ def _leaves(prefix: str, holder: Any) -> Iterator[tuple[str, Any, Any, Any]]:
         if not name:
             raise InvalidSpec("a tensor has no name")
         try:
-            if isinstance(value, Mapping) or _has_tensors(value):
+            plain = not isinstance(value, Mapping) and is_plain(value)
+            if isinstance(value, Mapping) or type(value) in (list, tuple) and not plain:
                 yield from _leaves(f"{name}.", value)
                 continue
-            if is_plain(value):
+            if plain:
                 json.dumps(encoded(value))
         except InvalidSpec:
             raise
@@ -74,11 +76,7 @@ def _leaves(prefix: str, holder: Any) -> Iterator[tuple[str, Any, Any, Any]]:
             said = "it holds itself, or is nested too deeply" if isinstance(
                 error, RecursionError) else str(error)
             raise InvalidSpec(f"'{top}' cannot be kept: {said}", tensor=top) from None
-        yield name, value, holder, key
-
-
-def _has_tensors(value: Any) -> bool:
-    return type(value) in (list, tuple) and not is_plain(value)
+        yield name, value, holder, key, plain
 
 
 def is_plain(value: Any) -> bool:

@@ -115,8 +115,8 @@ class Versions(Iterator[int]):
         given = session._exchange("World.versions", lambda: self._least and dict(self._least))
         for member, least in zip(session.members, given):
             if least != given[0]:
-                raise Disagreement(f"{_named(session.members[0])} has min={given[0]} in "
-                                   f"World.versions, and {_named(member)} has min={least}")
+                raise Disagreement(f"{session.members[0].name} has min={given[0]} in "
+                                   f"World.versions, and {member.name} has min={least}")
 
     def _agree(self, session: Session) -> int | None:
         """Collective. The next version's number; None: the session is over."""
@@ -152,10 +152,6 @@ class Versions(Iterator[int]):
         session, self._session = self._session, None
         if session is not None:
             session.close()
-
-
-def _named(member: Any) -> str:
-    return f"{member.role} {member.rank}"
 
 
 def _first_line(error: Exception) -> str:

@@ -83,6 +83,6 @@ def _with_members(text: str, ranks: set[int]) -> str:
             return match[0]
         told.add(rank)
         member = members[rank]
-        return match[0] if member.role == "member" else f"{member.role} {member.rank} ({match[0]})"
+        return match[0] if member.role == "member" else f"{member.name} ({match[0]})"
 
     return _RANK.sub(named, text)

@@ -12,7 +12,7 @@ from . import _bootstrap, _sluice
 from ._errors import Error, InvalidSpec
 from ._log import inform
 from ._session import Member, Session
-from ._texts import check_made
+from ._texts import check_made, listed
 from ._transfer import Renames
 from ._versions import Versions
 
@@ -148,7 +148,7 @@ class World:
         members = [Member(**member) for member in self._native.epoch_members()]
         self._session = Session(native, members=members, epoch=self.epoch,
                                 rank_of=_RanksOfRole(members, self._role, self.epoch))
-        inform(f"epoch {self.epoch} of {_in_short(members)}")
+        inform(f"epoch {self.epoch} of {listed([str(member) for member in members], 8)}")
         world = weakref.ref(self)  # which may end before its session
 
         def say(text: str) -> None:
@@ -252,12 +252,6 @@ def _identity(role: str | None, roles: Roles, rank: int | None,
         variables["SLUICE_ROLES"] = ",".join(f"{name}:{count}" if count else name
                                              for name, count in sizes.items())
     return variables
-
-
-def _in_short(members: list[Member]) -> str:
-    """The first members by name, and how many more there are."""
-    more = f" and {len(members) - 8} more" if len(members) > 8 else ""
-    return ", ".join(str(member) for member in members[:8]) + more
 
 
 class _RanksOfRole:

@@ -19,7 +19,7 @@ from importlib import metadata
 from urllib.parse import urlsplit
 
 from . import __version__, _sluice
-from .store import _Parser
+from ._program import Parser
 
 _COLUMNS = 100
 _INDENT = 20  # of values
@@ -69,6 +69,13 @@ def _packages() -> Iterator[Finding]:
         yield Finding(name, found or "not installed, and not needed")
 
 
+def _rdma_devices() -> list[str]:
+    try:
+        return os.listdir("/sys/class/infiniband")
+    except OSError:
+        return []
+
+
 def _build(facts: dict[str, str]) -> Iterator[Finding]:
     gpus = os.path.isdir("/proc/driver/nvidia/gpus")
     if facts["cuda"]:
@@ -78,8 +85,7 @@ def _build(facts: dict[str, str]) -> Iterator[Finding]:
                       "build the package with -DSLUICE_PYTHON_CUDA=ON (docs/gpus.md)")
     else:
         yield Finding("cuda", "not built in; this host shows no GPU")
-    rdma = "/sys/class/infiniband"
-    devices = os.listdir(rdma) if os.path.isdir(rdma) else []
+    devices = _rdma_devices()
     todo = "install UCX 1.13 or later (Debian: libucx0)" if devices and facts["ucx_error"] else ""
     ucx = f"UCX {facts['ucx']}" if facts["ucx"] else f"no UCX: {facts['ucx_error']}"
     yield Finding("wires", f"memory of the node; TCP; RDMA devices: {len(devices)}; {ucx}", todo)
@@ -108,7 +114,7 @@ def _limits(facts: dict[str, str]) -> Iterator[Finding]:
     except OSError:
         yield Finding("/dev/shm", "none, which MPI and PyTorch's loaders want (Sluice does not)")
     locked = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
-    rdma = os.path.isdir("/sys/class/infiniband") and os.listdir("/sys/class/infiniband")
+    rdma = _rdma_devices()
     limit = "no limit" if locked == resource.RLIM_INFINITY else _in_bytes(locked)
     if locked == resource.RLIM_INFINITY or not rdma:
         yield Finding("memlock", limit + ("" if rdma else ": only RDMA networks need it"))
@@ -180,7 +186,7 @@ def text_of(found: Sequence[Finding]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prints what it finds. Returns the exit code; bad flags raise SystemExit."""
-    parser = _Parser(prog="sluice-doctor", allow_abbrev=False,
+    parser = Parser(prog="sluice-doctor", allow_abbrev=False,
                      description="Says what this installation has, and what to do about what it "
                                  "lacks.",
                      epilog="Exit codes: 0; with --strict 1 where something is to be done; 2 bad "

@@ -12,20 +12,13 @@ import resource
 import signal
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
 
 from . import __version__, _sluice
-from ._errors import Code, Error
+from ._errors import Error
+from ._program import Parser, failed
 from ._texts import is_utf8
 
 _CONNECTIONS = 4096  # most systems let a process have fewer files at first
-
-
-class _Parser(argparse.ArgumentParser):
-    """Says in one line which argument is wrong."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message}\n")
 
 
 def _port(text: str) -> int:
@@ -41,7 +34,7 @@ def _text(text: str) -> str:
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = _Parser(
+    parser = Parser(
         prog="sluice-store", allow_abbrev=False,
         description="Serves the store where the members of a world meet, until SIGINT or SIGTERM. "
                     "It prints one line when it listens: listening on tcp://HOST:PORT",
@@ -74,8 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.sigwait(ends)
         server.close()
     except Error as error:
-        print(f"sluice-store: {error}", file=sys.stderr)
-        return 2 if error.code in (Code.INVALID_ARGUMENT, Code.NOT_FOUND) else 1
+        return failed("sluice-store", error)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return 0

@@ -16,8 +16,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import __version__, _sluice
-from ._errors import Code, Error
-from .store import _Parser
+from ._errors import Error
+from ._program import Parser, failed
+from ._texts import listed
 
 _ALL = "\x1b[2J"  # erases the screen
 _HOME = "\x1b[H"  # to the first line
@@ -38,7 +39,7 @@ def _seconds(text: str) -> float:
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = _Parser(
+    parser = Parser(
         prog="sluice-top", allow_abbrev=False,
         description="Shows the members of a world, its epoch, versions and rates, and who is "
                     "waited for. Redraws a terminal until Ctrl-C; elsewhere it prints lines.",
@@ -126,9 +127,7 @@ def summary_of(look: dict[str, Any]) -> str:
     if rates:
         parts.append(f"{sum(rates):.3g} GB/s received")
     if look["missing"]:
-        shown = look["missing"][:8]
-        more = len(look["missing"]) - len(shown)
-        parts.append("waited for: " + ", ".join(shown) + (f" and {more} more" if more else ""))
+        parts.append("waited for: " + listed(look["missing"], 8))
     return _plain(", ".join(parts))
 
 
@@ -192,8 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, BrokenPipeError):
         return 0
     except Error as error:
-        print(f"sluice-top: {error}", file=sys.stderr)
-        return 2 if error.code in (Code.INVALID_ARGUMENT, Code.NOT_FOUND) else 1
+        return failed("sluice-top", error)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,6 @@ void AddCopies(nb::dict* facts) {
   DirectLimit limit;
   limit.yama_scope = YamaScope();
   limit.error = TryCopy();
-  constexpr int kYamaOfAdministrators = 2;  // from here on a process cannot allow copies to others
   const bool refuses = limit.error != 0 || limit.yama_scope >= kYamaOfAdministrators;
   (*facts)["copies_error"] =
       refuses ? "the kernel does not let ranks of a node copy from one another" : "";

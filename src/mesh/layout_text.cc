@@ -1,6 +1,7 @@
 // Taking the text apart, and putting it together.
 #include "mesh/layout_text.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "sluice/layout.h"
+#include "tensor/checked.h"
 #include "tensor/error_text.h"
 
 namespace sluice {
@@ -64,13 +66,11 @@ absl::Status AppendRanks(absl::string_view part, std::vector<int>* ranks) {
 // A mesh of the ranks from `first` on. `text` says `sizes`.
 absl::StatusOr<Mesh> ConsecutiveMesh(absl::string_view text, std::vector<int64_t> sizes,
                                      int first) {
-  int64_t count = 1;
-  for (const int64_t size : sizes) {
-    if (size < 1 || size > kMaxListedRanks / count) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("\"", text, "\" is no mesh of 1 to ", kMaxListedRanks, " ranks"));
-    }
-    count *= size;
+  const bool is_empty =
+      std::any_of(sizes.begin(), sizes.end(), [](int64_t size) { return size < 1; });
+  if (is_empty || !CheckedProduct(sizes, kMaxListedRanks)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", text, "\" is no mesh of 1 to ", kMaxListedRanks, " ranks"));
   }
   return Mesh::Range(std::move(sizes), first);
 }

@@ -12,7 +12,6 @@
 namespace sluice::bench {
 namespace {
 
-constexpr int kYamaOfAdministrators = 2;  // from here on a process cannot allow copies to others
 constexpr int kSeccompFilter = 2;
 constexpr int64_t kShmBytesOfRank = int64_t{4} << 20;  // of Open MPI 4.1
 // Files of data shards are closed and opened again where fewer than this may be open.

@@ -32,10 +32,12 @@ std::string ShardName(absl::string_view label, int file, int files) {
                          file + 1, files);
 }
 
+bool IsOneFile(absl::string_view place) { return absl::EndsWith(place, ".safetensors"); }
+
 std::string TakeFileName(SourceAddress* address) {
   absl::string_view place = address->place;
   if (address->is_http()) absl::ConsumeSuffix(&place, "/");
-  if (!absl::EndsWith(place, ".safetensors")) return "";
+  if (!IsOneFile(place)) return "";
   const size_t slash = place.rfind('/');
   const size_t begin = slash == absl::string_view::npos ? 0 : slash + 1;
   std::string name(place.substr(begin));

@@ -18,8 +18,9 @@ inline constexpr absl::string_view kCheckpointLockName = ".sluice-save.lock";
 // "model-LABEL-00001-of-00003.safetensors".
 std::string ShardName(absl::string_view label, int file, int files);
 
-// Takes the name of the file off a place that ends in ".safetensors": one file is the checkpoint
-// then. Empty: the place is one of several.
+// Whether a place is of one file, which is the checkpoint: it ends in ".safetensors".
+bool IsOneFile(absl::string_view place);
+// Takes the name of the file off such a place. Empty: the place is one of several.
 std::string TakeFileName(SourceAddress* address);
 
 // True for any numbers and any label of hexadecimal digits. Such a file counts only if an index

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "session/base/team_device.h"
@@ -246,8 +245,7 @@ absl::StatusOr<CheckpointStats> Checkpoints::SaveInto(CheckpointFiles* files,
   CheckpointInput input = LookAtInput(CheckpointFlow::kSave, tensors, directory, options, rules,
                                       peers_->rank(), peers_->size());
   if (directory.empty()) input.status.Update(absl::InvalidArgumentError("no directory"));
-  // A load of such a place would read one file.
-  if (absl::EndsWith(directory, ".safetensors")) {
+  if (IsOneFile(directory)) {  // for a load
     input.status.Update(absl::InvalidArgumentError(
         absl::StrCat(directory, " is the name of a file, and a save makes a directory")));
   }

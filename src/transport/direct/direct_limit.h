@@ -22,6 +22,8 @@ struct DirectLimit {
 
 // kernel.yama.ptrace_scope, or -1.
 int32_t YamaScope();
+// From this scope on a process cannot allow copies to others.
+inline constexpr int32_t kYamaOfAdministrators = 2;
 
 // One sentence or two, without a period at the end.
 std::string DescribeLimit(const DirectLimit& limit);
