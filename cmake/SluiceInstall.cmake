@@ -85,8 +85,7 @@ if(TARGET sluice-bench)
   install(DIRECTORY ${CMAKE_BINARY_DIR}/share/sluice/models bench/systems
           DESTINATION ${CMAKE_INSTALL_DATADIR}/sluice COMPONENT programs
           FILES_MATCHING PATTERN "*.json")
-  install(FILES tools/report/report.py tools/report/page.py tools/report/page.html
-                bench/figures/table.py bench/figures/plot.py
+  install(FILES ${SLUICE_REPORT_FILES}
           DESTINATION ${CMAKE_INSTALL_DATADIR}/sluice/report COMPONENT programs)
   install(FILES docs/recipes.json DESTINATION ${CMAKE_INSTALL_DATADIR}/sluice/cases
           COMPONENT programs)

@@ -44,10 +44,10 @@ else()
 endif()
 file(CREATE_LINK ${PROJECT_SOURCE_DIR}/bench/systems ${CMAKE_BINARY_DIR}/share/sluice/systems
      SYMBOLIC)
-set(_report tools/report/report.py tools/report/page.py tools/report/page.html
-            bench/figures/table.py bench/figures/plot.py)
+set(SLUICE_REPORT_FILES tools/report/report.py tools/report/page.py tools/report/page.html
+                        bench/figures/table.py bench/figures/plot.py)
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/share/sluice/report)
-foreach(_file IN LISTS _report)
+foreach(_file IN LISTS SLUICE_REPORT_FILES)
   get_filename_component(_name ${_file} NAME)
   file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${_file}
        ${CMAKE_BINARY_DIR}/share/sluice/report/${_name} SYMBOLIC)
