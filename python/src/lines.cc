@@ -1,4 +1,5 @@
 // Lines of the C++ library, for Python's logging.
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -8,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "gil.h"
 #include "session.h"
 #include "support.h"
 #include "transport/say_once.h"
@@ -24,7 +26,11 @@ struct Lines {
   std::condition_variable changed;
   std::deque<std::string> waiting;
   int64_t thread_at = -1;  // the fork count of the process that has the thread
+  int64_t in_hand_at = -1;  // the same, while that thread logs lines
 };
+
+// How long the end of Python waits for a line in hand. A handler may never come back.
+constexpr std::chrono::seconds kLastLines(5);
 
 Lines* const lines = new Lines;
 
@@ -55,9 +61,13 @@ void Loop() {
     {
       std::unique_lock<std::mutex> lock(lines->mutex);
       lines->changed.wait(lock, [] { return !lines->waiting.empty(); });
+      lines->in_hand_at = ForkCount();
     }
     if (Ended()) return;
     WithGil(LogWaiting);
+    const std::lock_guard<std::mutex> lock(lines->mutex);
+    lines->in_hand_at = -1;
+    lines->changed.notify_all();
   }
 }
 
@@ -77,7 +87,11 @@ void Log(absl::string_view text) {
 }  // namespace
 
 void LogLastLines() {
-  if (logger != nullptr) LogWaiting();
+  if (logger == nullptr) return;
+  LogWaiting();
+  const ReleasedGil released;  // which the line in hand needs
+  std::unique_lock<std::mutex> lock(lines->mutex);
+  lines->changed.wait_for(lock, kLastLines, [] { return lines->in_hand_at != ForkCount(); });
 }
 
 void BindLines(nb::module_& module) {

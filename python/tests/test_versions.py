@@ -304,10 +304,30 @@ said.wait()
 '''
 
 
-def test_python_ends_while_a_handler_sleeps() -> None:
-    done = subprocess.run([sys.executable, "-c", SLEEPER, f"tcp://127.0.0.1:{free_port()}"],
-                          stderr=subprocess.PIPE, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
+LAST_LINE = '''
+import atexit, logging, sys, threading, time, sluice
+said, ends = threading.Event(), threading.Event()
+class Slow(logging.Handler):
+    def createLock(self):
+        self.lock = None
+    def emit(self, record):
+        said.set()
+        ends.wait()
+        time.sleep(0.2)
+        print("logged", flush=True)
+logging.getLogger("sluice").addHandler(Slow())
+world = sluice.World.join(sys.argv[1], role="a", roles={"a": 1, "b": 1}, rank=0, size=1)
+threading.Thread(target=world.session, daemon=True).start()
+said.wait()
+atexit.register(ends.set)
+'''
+
+
+@pytest.mark.parametrize("program, output", [(SLEEPER, ""), (LAST_LINE, "logged\n")])
+def test_python_ends_while_a_line_is_logged(program: str, output: str) -> None:
+    done = subprocess.run([sys.executable, "-c", program, f"tcp://127.0.0.1:{free_port()}"],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, output, "")
 
 
 def rank_waits_long() -> Any:
