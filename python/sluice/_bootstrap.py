@@ -15,6 +15,8 @@ AllGather = Callable[[bytes], "list[bytes]"]
 
 _ROLE = "member"
 _PROBE_SECONDS = 3.0
+_PLACE = ("SLUICE_WORLD", "SLUICE_WORLD_NAME", "SLUICE_RANK", "RANK", "OMPI_COMM_WORLD_RANK",
+          "PMI_RANK", "SLURM_PROCID", "MASTER_ADDR", "MASTER_PORT")
 
 def _number(*names: str) -> int | None:
     for name in names:
@@ -38,6 +40,11 @@ def size_from_environment() -> int | None:
                    "SLURM_NTASKS")
 
 
+def place_in_environment() -> tuple[str | None, ...]:
+    """What the environment says of this process's job and of its rank there."""
+    return (str(os.getpid()), *map(os.environ.get, _PLACE))  # a child of fork has none
+
+
 def by_environment(options: Mapping[str, Any], overrides: Mapping[str, Any],
                    timeout: float | None
                    ) -> tuple[_sluice.World, _sluice.Session, InvalidSpec | None]:
@@ -52,13 +59,7 @@ def by_environment(options: Mapping[str, Any], overrides: Mapping[str, Any],
         checked = _sluice.check_session_options(options)
     except InvalidSpec as error:
         failure = error
-    try:
-        world = _sluice.World.from_environment({}, **overrides)
-    except InvalidSpec as error:
-        if str(error).count(f"(process {os.getpid()} on ") > 1:
-            raise InvalidSpec("this process has a session of this world already: close that one "
-                              "first") from error
-        raise
+    world = _sluice.World.from_environment({}, **overrides)
     try:
         return world, world.session(False, [], timeout, checked), failure
     except BaseException:

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 
 def warn(text: str) -> None:
-    """On stderr, where nobody has configured logging."""
+    """In the package's words; on stderr, where nobody has configured logging."""
     import logging
-    logging.getLogger("sluice").warning("sluice: %s", text)
+    from ._words import in_python
+    logging.getLogger("sluice").warning("sluice: %s", in_python(text))
 
 
 def inform(text: str) -> None:

@@ -63,6 +63,7 @@ class Session(Group):
         self._members = list(members)
         self._owned = owned
         self._closed = False
+        self._place: tuple[str | None, ...] | None = None  # where from_env made it
         _words.note(self)
 
     # Who takes part.
@@ -85,9 +86,14 @@ class Session(Group):
                             ("timeout", join_timeout)):
             if value is not None:
                 overrides[name] = value
+        place = _bootstrap.place_in_environment()
+        if any(session._place == place for session in _words.open_sessions()):
+            raise InvalidSpec("this process has a session of its environment already: close that "
+                              "one first")
         world, native, failure = _bootstrap.by_environment(options, overrides, join_timeout)
         members = [Member(**member) for member in world.members()]
         session = cls(native, members=members, owned=world)
+        session._place = place
 
         def check() -> None:
             if failure is not None:

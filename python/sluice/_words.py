@@ -13,7 +13,8 @@ _NAMES = {
     "ignore_unused_sources would allow it": "ignore_unused=True would allow it",
     "or kNoLimit": "or None for no limit",
     "(-1: no limit) in": "(-1: None) in",
-    "Connect": "transfer", "Create": "the making of the session", "LoadCheckpoint": "load",
+    "Connect": "transfer", "Start": "start", "Create": "the making of the session",
+    "LoadCheckpoint": "load",
     "SaveCheckpoint": "save", "ReadCheckpointInfo": "load", "OpenStream": "stream",
     "AllocateShared": "allocate", "late_targets": "late=True",
     "`sluice-bench shards` writes one, or say what format the files of the directory have":
@@ -21,8 +22,8 @@ _NAMES = {
         "docs/streaming.md says",
 }
 _NAME = re.compile(r"(?<!['\w])(" + "|".join(map(re.escape, _NAMES)) + r")(?!['\w])")
-_BUCKET = re.compile(r"bucket (run \d+ window \d+ round \d+ phase \d+, rank \d+ -> \d+, n \d+): "
-                     r"(.*)", re.S)
+_BUCKET = re.compile(r"((?:[^\n]*?: )?)bucket (run \d+ window \d+ round \d+ phase \d+, "
+                     r"rank \d+ -> \d+, n \d+): (.*)", re.S)
 _MESSAGE = re.compile(r"((?:send|receive|read|write) of \d+ bytes[^:]*): (rank \d+.*)", re.S)
 _LEASED = re.compile(r"Next while all (\d+) device buffers are leased")
 _NO_SOURCE = re.compile(r"no rank has a source for target '([^']+)'.*"
@@ -41,13 +42,23 @@ def note(session: Session) -> None:
     _sessions.add(session)
 
 
-def in_python(text: str, ranks: Iterable[int]) -> str:
-    """The text in the package's words: members and tensors first, the bucket last."""
+def open_sessions() -> list[Session]:
+    """Sessions of this process that have not been closed."""
+    return [session for session in _sessions if not session.closed]
+
+
+def in_python(text: str, ranks: Iterable[int] | None = None) -> str:
+    """The text in the package's words: members and tensors first, the bucket last.
+
+    Of the ranks, None for all that the text names, it says which members they are.
+    """
+    if ranks is None:
+        ranks = map(int, _RANK.findall(text))
     if (bucket := _BUCKET.fullmatch(text)) is not None:
-        place, text = bucket.groups()
+        lead, place, text = bucket.groups()
         if (message := _MESSAGE.fullmatch(text)) is not None:
             text = f"{message[2]} ({message[1]})"
-        text = f"{text} (bucket {place})"
+        text = f"{lead}{text} (bucket {place})"
     if (leased := _LEASED.search(text)) is not None:
         count = int(leased[1])
         return (f"all {count} buffers of the stream are held by batches or their tensors: release "
@@ -71,7 +82,7 @@ def _rename_hint(text: str) -> str:
 
 def _with_members(text: str, ranks: set[int]) -> str:
     """Says once of each of the ranks which member it is, where one session of roles is open."""
-    open_ones = [session for session in _sessions if not session.closed]
+    open_ones = open_sessions()
     if not ranks or len(open_ones) != 1:
         return text
     members = open_ones[0].members

@@ -78,6 +78,10 @@ def test_a_transfer_of_nothing_warns(session: sluice.Session) -> None:
      "tag 10240: rank 0, process 14567, has ended",
      "rank 0, process 14567, has ended (send of 2097152 bytes from rank 2, tag 10240) "
      "(bucket run 10 window 0 round 0 phase 1, rank 2 -> 0, n 0)"),
+    ("SaveCheckpoint failed on rank 0: bucket run 0 window 0 round 0 phase 0, rank 0 -> 0, n 0: "
+     "cannot write x: No space left on device",
+     "save failed on rank 0: cannot write x: No space left on device "
+     "(bucket run 0 window 0 round 0 phase 0, rank 0 -> 0, n 0)"),
     ("bucket run 0 window 0 round 0 phase 0, rank 0 -> 0, n 0: cannot write /x: No space left",
      "cannot write /x: No space left (bucket run 0 window 0 round 0 phase 0, rank 0 -> 0, n 0)"),
     ("rank 1 waits in Connect", "rank 1 waits in transfer"),
@@ -115,7 +119,7 @@ def rank_comes_twice(session: sluice.Session) -> Any:
 def test_a_second_session_of_a_process() -> None:
     for error in run_ranks(2, rank_comes_twice):
         assert error["types"][0] == "InvalidSpec"
-        assert "has a session of this world already: close that one first" in error["text"]
+        assert "has a session of its environment already: close that one" in error["text"]
 
 
 def rank_gives_what_is_unsupported(session: sluice.Session, folder: str) -> Any:

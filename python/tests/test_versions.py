@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -331,7 +332,7 @@ def test_python_ends_while_a_line_is_logged(program: str, output: str) -> None:
 
 
 def rank_waits_long() -> Any:
-    """Rank 0 waits for rank 1 until it has said so, by the logger."""
+    """Rank 0 waits for rank 1 to join, to make a transfer, and to run it, until it says so."""
     import logging
 
     rank = int(os.environ["RANK"])
@@ -339,19 +340,29 @@ def rank_waits_long() -> Any:
     class Heard(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             lines.append([record.levelname, record.getMessage()])
-            tell("a line")
+            tell(f"line {len(lines)}")
 
     lines: list[list[str]] = []
     logging.getLogger("sluice").addHandler(Heard())
     if rank == 1:
-        hear("a line")
-    with sluice.Session.from_env(timeout=SESSION_SECONDS):
-        return lines
+        hear("line 1")
+    with sluice.Session.from_env(timeout=SESSION_SECONDS) as session:
+        if rank == 1:
+            hear("line 2")
+        here = {"w": np.full(4, rank, np.float32)}
+        transfer = session.transfer(here if rank == 1 else None, here if rank == 0 else None)
+        if rank == 1:
+            hear("line 3")
+        transfer.run()
+        return lines, here["w"].tolist()
 
 
 def test_whoever_waits_says_so() -> None:
-    lines, _ = run_ranks(2, rank_waits_long, session=False)
-    level, text = lines[0]
-    assert level == "WARNING"
-    assert text.startswith("sluice: waiting for member 1 to join the world")
-    assert "at tcp://127.0.0.1:" in text
+    (lines, weights), _ = run_ranks(2, rank_waits_long, session=False)
+    assert weights == [1, 1, 1, 1]
+    assert [level for level, _ in lines] == ["WARNING"] * len(lines)
+    joins, calls, runs = (text for _, text in lines[:3])
+    assert joins.startswith("sluice: waiting for member 1 to join the world")
+    assert "at tcp://127.0.0.1:" in joins
+    assert calls.startswith("sluice: waiting for rank 1 to call transfer, for ")
+    assert re.match(r"sluice: waiting for run (\d+) \(rank 1 has not started run \1", runs)

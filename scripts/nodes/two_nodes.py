@@ -266,15 +266,19 @@ def main():
     if os.getuid() != 0:
         fail(77, "making network namespaces takes root")
     subprocess.run([SCRIPTS / "packages.sh", "iproute2", "util-linux"], check=True)
+    own_processes = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    tried = subprocess.run([*own_processes, "true"], stderr=subprocess.PIPE, text=True, check=False)
+    if tried.returncode != 0:  # in a chroot, say
+        fail(77, f"this system does not let root make namespaces: {tried.stderr.strip()}")
     folder = pathlib.Path(tempfile.mkdtemp())
     job = None
     try:
         results, command = results_of(args.command, folder)
         with two_hosts.uninterrupted():
             job = subprocess.Popen(
-                ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable,
-                 __file__, "--inside", folder, "--ranks", str(args.ranks), "--rate", args.rate,
-                 "--fabric", args.fabric, *command], preexec_fn=two_hosts.die_with_this())
+                [*own_processes, sys.executable, __file__, "--inside", folder, "--ranks",
+                 str(args.ranks), "--rate", args.rate, "--fabric", args.fabric, *command],
+                preexec_fn=two_hosts.die_with_this())
         code = job.wait()
         if not (folder / "link").exists():
             return code

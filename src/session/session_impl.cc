@@ -26,6 +26,9 @@ namespace {
 // here. Operations of those ranks with this rank may end only meanwhile.
 constexpr absl::Duration kFarewellTime = absl::Seconds(5);
 
+// A caller that waits again after less is in the same wait.
+constexpr int64_t kSameWaitNs = 1'000'000'000;
+
 int64_t AsSigned(uint64_t hash) { return static_cast<int64_t>(hash); }
 
 // A limit as ranks compare and print it.
@@ -170,7 +173,12 @@ absl::StatusOr<Run> SessionImpl::Start(Session* session, Transfer* transfer,
 absl::StatusOr<bool> SessionImpl::WaitForRun(RunId run, absl::Duration limit) {
   const Deadline deadline(limit);
   SLUICE_RETURN_IF_ERROR(Use([&] { return transfers_->history().Check(run); }));
-  if (thread_ != nullptr && !thread_->SleepUntilDone(run, limit)) return false;
+  while (thread_ != nullptr &&
+         !thread_->SleepUntilDone(run, std::min(deadline.Left(), absl::Seconds(1)))) {
+    const std::unique_lock<FairLock> lock = Lock();
+    SayWait(run);
+    if (deadline.Passed()) return false;
+  }
   const std::unique_lock<FairLock> lock = Lock();
   const RunHistory& history = transfers_->history();
   for (bool first = true;; first = false) {
@@ -188,9 +196,25 @@ absl::StatusOr<bool> SessionImpl::WaitForRun(RunId run, absl::Duration limit) {
     if (*moved || first) {
       idle_wait_.Reset();
     } else {
+      SayWait(run);
       idle_wait_.Pause(awaited(), absl::ToInt64Nanoseconds(deadline.Left()));
     }
   }
+}
+
+void SessionImpl::SayWait(RunId run) {
+  const int64_t now_ns = MonotonicNs();
+  const int64_t gap_ns = now_ns - std::exchange(wait_.looked_ns, now_ns);
+  const int64_t moves = transfers_->moves();
+  if (run != wait_.run || moves != wait_.moves || gap_ns > kSameWaitNs) {
+    wait_.run = run;
+    wait_.moves = moves;
+    wait_.since_ns = now_ns;
+  }
+  wait_.line.Look(wait_.since_ns, [&]() -> std::string {
+    const std::string answers = peers_.watch()->Describe(now_ns).text();
+    return answers.empty() ? "" : absl::StrCat("run ", run, " (", answers, ")");
+  });
 }
 
 absl::StatusOr<std::unique_ptr<Stream>> SessionImpl::OpenStream(const StreamOptions& options,

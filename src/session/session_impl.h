@@ -26,6 +26,7 @@
 #include "sluice/session.h"
 #include "trace/joined_log.h"
 #include "transport/direct/direct_transport.h"
+#include "transport/say_once.h"
 
 namespace sluice {
 
@@ -152,6 +153,8 @@ class SessionImpl final : private Peers::Host {
   absl::Status AdvanceWhile(const std::function<bool()>& is_owed);
   absl::Status Pump();
   absl::Status EndAll();
+  // For a caller that waits for the run, and has not seen it move.
+  void SayWait(RunId run);
   // The first error wins, reaches every rank, and stays. Returns the one that has won.
   absl::Status Poison(const absl::Status& status) { return peers_.Poison(status); }
 
@@ -164,6 +167,13 @@ class SessionImpl final : private Peers::Host {
   const PlanKind kind_;
   const std::unique_ptr<FairLock> lock_;  // null: no thread is wanted
   IdleWait idle_wait_;
+  struct {
+    RunId run = 0;
+    int64_t moves = 0;      // of the session, when the wait began
+    int64_t since_ns = 0;   // then
+    int64_t looked_ns = 0;  // when the caller last waited: a caller may wait piece by piece
+    LongWait line;
+  } wait_;
   Peers peers_;                            // before the others, which use it until their end
   std::unique_ptr<JoinedTraceLog> trace_;  // null: none is wanted
   Budget budget_;

@@ -36,13 +36,17 @@ void SayOnce(absl::string_view text) {
   Say(text);
 }
 
-void LongWait::Look(absl::FunctionRef<std::string()> for_what) {
-  const Clock::time_point now = Clock::now();
-  if (now < due_) return;
-  due_ = now + std::chrono::seconds(10);
+void LongWait::Look(int64_t since_ns, absl::FunctionRef<std::string()> for_what) {
+  const int64_t now_ns = MonotonicNs();
+  if (since_ns != since_ns_) {
+    since_ns_ = since_ns;
+    due_ns_ = since_ns + kFirstNs;
+  }
+  if (now_ns < due_ns_) return;
+  due_ns_ = now_ns + 2 * kFirstNs;
   const std::string text = for_what();
   if (text.empty()) return;
-  const int64_t seconds = std::chrono::duration_cast<std::chrono::seconds>(now - start_).count();
+  const int64_t seconds = (now_ns - since_ns) / 1'000'000'000;
   Say(absl::StrCat("waiting for ", text, ", for ", seconds, " s so far"));
 }
 

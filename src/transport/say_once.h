@@ -2,11 +2,12 @@
 #ifndef SLUICE_SRC_TRANSPORT_SAY_ONCE_H_
 #define SLUICE_SRC_TRANSPORT_SAY_ONCE_H_
 
-#include <chrono>
+#include <cstdint>
 #include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
+#include "base/clock.h"
 
 namespace sluice {
 
@@ -26,13 +27,15 @@ class LongWait {
  public:
   // To be called whenever the call looks again. `for_what` says "server 1 to join", and is called
   // where a line is due. An empty text is not said.
-  void Look(absl::FunctionRef<std::string()> for_what);
+  void Look(absl::FunctionRef<std::string()> for_what) { Look(since_ns_, for_what); }
+  // The same of a wait that began at `since_ns` of MonotonicNs's; another one than before, anew.
+  void Look(int64_t since_ns, absl::FunctionRef<std::string()> for_what);
 
  private:
-  using Clock = std::chrono::steady_clock;
+  static constexpr int64_t kFirstNs = 5'000'000'000;
 
-  const Clock::time_point start_ = Clock::now();
-  Clock::time_point due_ = start_ + std::chrono::seconds(5);
+  int64_t since_ns_ = MonotonicNs();
+  int64_t due_ns_ = since_ns_ + kFirstNs;
 };
 
 }  // namespace sluice

@@ -110,6 +110,12 @@ const std::vector<int>& Agreement::FindMissing() {
   return missing_;
 }
 
+std::string Agreement::Awaits() {
+  const std::vector<int>& missing = FindMissing();
+  return missing.empty() ? ""
+                         : absl::StrCat(NamedRanks(missing).text(), " to call ", proposal_.call);
+}
+
 void Agreement::GiveUp(absl::Duration after, const ErrorText& note) {
   if (ended_ || Look(&missing_)) return;
   const std::string lacking =

@@ -68,6 +68,8 @@ class Agreement {
   bool Poll();
   // The ranks that have not come to it, as far as the fabric knows; none once it has ended.
   const std::vector<int>& FindMissing();
+  // "rank 3 to call Compile", as a line of LongWait; empty: nobody is missing.
+  std::string Awaits();
   // Ends it with DeadlineExceeded if it cannot end otherwise. `after` has passed; `note` says more.
   void GiveUp(absl::Duration after, const ErrorText& note = ErrorText());
   const absl::Status& outcome() const { return outcome_; }

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "tensor/error_text.h"
 #include "transport/deadline.h"
+#include "transport/say_once.h"
 
 namespace sluice {
 
@@ -31,11 +32,13 @@ absl::Status Peers::Agree(Proposal proposal) {
   Backoff backoff;
   StallClock clock(timeout_, patience_);
   clock.NoteMove(MonotonicNs());
+  LongWait long_wait;
   while (!agreement_.Poll()) {
     if (status = CheckAlarm(); !status.ok()) return status;
     if (IsWaitOver(&clock)) {
       GiveUpAgreement(clock.limit());
     } else {
+      long_wait.Look([this] { return agreement_.Awaits(); });
       PauseFor(&backoff);
     }
   }

@@ -39,8 +39,8 @@ class StallClock {
   // A rank that is waited for has not begun, and answers.
   void NoteLateness() { idle_ns_ = 0; }
 
-  // It is time to ask the ranks that this one waits for.
-  bool IsTimeToAsk() const { return idle_ns_ > timeout_ns_ / 8; }
+  // It is time to ask the ranks that this one waits for: before LongWait says so.
+  bool IsTimeToAsk() const { return idle_ns_ > std::min(timeout_ns_ / 8, kAskNs); }
   bool IsStalled() const { return idle_ns_ > timeout_ns_ || since_progress_ns_ > patience_ns_; }
   // The limit that has passed, if the clock is stalled.
   absl::Duration limit() const {
@@ -49,6 +49,8 @@ class StallClock {
 
  private:
   void Begin() { idle_ns_ = since_progress_ns_ = 0; }
+
+  static constexpr int64_t kAskNs = 4'000'000'000;
 
   const int64_t timeout_ns_;
   const int64_t patience_ns_;

@@ -213,6 +213,9 @@ bool StreamImpl::Settle() {
 void StreamImpl::CheckTimeout(int64_t now_ns) {
   const int64_t since_ns = delivery_->waiting_since_ns();
   if (since_ns == INT64_MAX) return;
+  long_wait_.Look(since_ns, [this] {
+    return absl::StrCat("an item of the stream (", runner_->DescribeOldest().text(), ")");
+  });
   if (now_ns - since_ns <= absl::ToInt64Nanoseconds(parts_.options.timeout)) return;
   // How long an item takes does not tell a stream that stands still from a slow one.
   const int64_t still_ms = (now_ns - moved_ns_) / 1'000'000;

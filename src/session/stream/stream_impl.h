@@ -27,6 +27,7 @@
 #include "sluice/stream.h"
 #include "storage/generator_source.h"
 #include "storage/source.h"
+#include "transport/say_once.h"
 
 namespace sluice {
 
@@ -127,6 +128,7 @@ class StreamImpl final : public Stream, private Delivery::Listener {
   bool ended_ = false;
   bool failed_ = false;                 // it ended so
   bool settled_ = false;                // nothing is under way since
+  LongWait long_wait_;                  // of the consumer
   int64_t moved_ns_ = parts_.begin_ns;  // when it was last carried on
 
   // The consumer's.

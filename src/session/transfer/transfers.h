@@ -80,6 +80,8 @@ class Transfers final : private Witness {
   absl::StatusOr<bool> Advance();
   // While true, this rank waits for all that HasCollectives tells of.
   void AwaitCollectives(bool awaits);
+  // How often Advance has moved something.
+  int64_t moves() const { return moves_; }
   // False: Advance has nothing to do.
   bool is_active() const { return !runs_.empty() || !collectives_.empty() || is_device_busy(); }
   bool is_device_busy() const { return runner_->busy(); }
@@ -174,7 +176,7 @@ class Transfers final : private Witness {
   bool awaits_all_ = false;
   std::string compared_;  // a name that the agreement refers to
   StallClock stall_clock_;
-  int64_t moves_ = 0;  // how often this rank has got on
+  int64_t moves_ = 0;
   BucketQuestion question_;
   std::vector<int> members_;  // of the bucket that the question is about
 };
