@@ -12,7 +12,7 @@ import os as _os
 from . import _sluice
 from ._errors import (Cancelled, Code, DataLoss, Disagreement, Error, InvalidSpec, PeerLost,
                       Timeout, Unsupported, from_status)
-from ._log import warn as _warn
+from ._log import say as _say
 
 # Most processes that import the package use a part of it. The rest would make the import several
 # times as long, so a name's module is imported when the name is first asked for. Type checkers read
@@ -65,7 +65,7 @@ else:
 __version__: str = _sluice.version()
 
 _sluice.set_error_factory(from_status)
-_sluice.set_logger(_warn)
+_sluice.set_logger(_say)
 # A child of fork() shares sockets and memory with its parent: every call raises there.
 _os.register_at_fork(after_in_child=_sluice.forbid_in_child)
 

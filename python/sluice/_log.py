@@ -6,10 +6,15 @@ from __future__ import annotations
 
 
 def warn(text: str) -> None:
-    """In the package's words; on stderr, where nobody has configured logging."""
+    """On stderr, where nobody has configured logging."""
     import logging
+    logging.getLogger("sluice").warning("sluice: %s", text)
+
+
+def say(text: str) -> None:
+    """A line of the C++ library, in the package's words."""
     from ._words import in_python
-    logging.getLogger("sluice").warning("sluice: %s", in_python(text))
+    warn(in_python(text))
 
 
 def inform(text: str) -> None:
