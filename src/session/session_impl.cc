@@ -175,6 +175,7 @@ absl::StatusOr<bool> SessionImpl::WaitForRun(RunId run, absl::Duration limit) {
   SLUICE_RETURN_IF_ERROR(Use([&] { return transfers_->history().Check(run); }));
   while (thread_ != nullptr &&
          !thread_->SleepUntilDone(run, std::min(deadline.Left(), absl::Seconds(1)))) {
+    if (limit <= absl::ZeroDuration()) return false;
     const std::unique_lock<FairLock> lock = Lock();
     SayWait(run);
     if (deadline.Passed()) return false;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "net/socket.h"
@@ -32,6 +33,8 @@ constexpr absl::string_view kSilent =
 constexpr absl::string_view kNoStore =
     "something listens there, and has closed the connection before it spoke as a store does. If it "
     "is another program, end it or give the store another port";
+
+constexpr absl::string_view kTimeIsOver = "the time is over";
 
 absl::Status NoAnswer(const StoreAddress& address, absl::string_view why) {
   return absl::UnavailableError(
@@ -58,8 +61,7 @@ absl::StatusOr<Fd> ConnectSocket(const StoreAddress& address, const SocketAddres
   Fd made = ConnectTo(to, &call);
   int error = made.is_open() ? 0 : errno;
   if (error == 0) {
-    SLUICE_RETURN_IF_ERROR(
-        AwaitSocket(address, made.get(), POLLOUT, end_ns, stop_fd, "the time is over"));
+    SLUICE_RETURN_IF_ERROR(AwaitSocket(address, made.get(), POLLOUT, end_ns, stop_fd, kTimeIsOver));
     error = ConnectOutcome(made.get());
     call = "connect";
   }
@@ -157,12 +159,18 @@ absl::StatusOr<StoreConnection> ConnectOnce(const StoreAddress& address, const S
 
 absl::StatusOr<StoreConnection> ConnectInTime(const StoreAddress& address, const StoreSide& side,
                                               int64_t end_ns) {
+  absl::Status reason;  // of a try that did not end for want of time alone
   while (true) {
     auto connection = ConnectOnce(address, side, end_ns, -1);
     const bool may_come =
         absl::IsUnavailable(connection.status()) || absl::IsResourceExhausted(connection.status());
-    const int64_t left_ns = end_ns - MonotonicNs();
-    if (!may_come || left_ns <= kTryAgainNs) return connection;
+    if (!may_come) return connection;
+    if (!absl::StrContains(connection.status().message(), kTimeIsOver)) {
+      reason = connection.status();
+    } else if (!reason.ok()) {
+      connection = reason;
+    }
+    if (end_ns - MonotonicNs() <= kTryAgainNs) return connection;
     std::this_thread::sleep_for(std::chrono::nanoseconds(kTryAgainNs));
   }
 }

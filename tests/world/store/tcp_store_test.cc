@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
@@ -117,7 +118,10 @@ TEST(TcpStoreTest, WhoListensAndClosesIsToldFromNobody) {
       close(fd);
     }
   });
-  const absl::Status status = ConnectStore(other.address(), Limit(absl::Seconds(1))).status();
+  absl::Status status;
+  do {  // on a busy machine no try may end in time
+    status = ConnectStore(other.address(), Limit(absl::Seconds(1))).status();
+  } while (absl::StrContains(status.message(), "the time is over"));
   shutdown(other.fd.get(), SHUT_RDWR);
   closes.join();
   ExpectUnavailable(status, other.address());
