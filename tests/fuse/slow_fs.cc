@@ -100,6 +100,8 @@ int Serve(const SlowFsOptions& options) {
         const Reporter reporter(&fs);
         MaskSignals(SIG_UNBLOCK);
         code = fuse_session_loop(session) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+        // Whoever asks once more meets no handler, and must not end the process before its report.
+        MaskSignals(SIG_BLOCK);
         fs.Stop();
       }
       fuse_session_unmount(session);
