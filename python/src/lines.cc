@@ -25,7 +25,7 @@ struct Lines {
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<std::string> waiting;
-  int64_t thread_at = -1;  // the fork count of the process that has the thread
+  int64_t thread_at = -1;   // the fork count of the process that has the thread
   int64_t in_hand_at = -1;  // the same, while that thread logs lines
 };
 
