@@ -22,6 +22,14 @@ class StuckInMpi(Exception):
     """A rank stood still inside a call of MPI, which only MPI could have ended."""
 
 
+class MpirunEnded(Exception):
+    """It ended before its ranks did, and may have ended those."""
+
+
+# Words of mpirun that has met an error of its own, or whose ranks have.
+OWN_ERRORS = ("PMIX ERROR", "Open MPI failed to TCP connect")
+
+
 class Results:
     """The files that ranks leave. Each writes its number to a pipe when its file is whole."""
 
@@ -32,13 +40,14 @@ class Results:
         self.pipe = os.open(self.folder / "written", os.O_RDWR)
         self.heard = []
 
-    def wait_for(self, ranks):
-        """What `ranks` wrote; what others write meanwhile counts for later calls."""
+    def wait_for(self, ranks, job):
+        """What `ranks` of the job wrote; what others write meanwhile counts for later calls."""
         deadline = time.monotonic() + LIMIT_S
         while missing := [rank for rank in ranks if rank not in self.heard]:
-            left_s = deadline - time.monotonic()
-            if left_s <= 0 or not self.listen(left_s):
-                check(False, f"ranks {missing} have not ended")
+            check(time.monotonic() < deadline, f"ranks {missing} have not ended")
+            ended = job.poll() is not None
+            if not self.listen(0 if ended else 1) and ended:
+                raise MpirunEnded(f"mpirun has ended with {job.returncode} without ranks {missing}")
         for rank in ranks:
             self.heard.remove(rank)
         results = [self.read(rank) for rank in ranks]
@@ -47,7 +56,7 @@ class Results:
             raise StuckInMpi(", ".join(stuck))
         return results
 
-    def wait_for_end(self, rank, pid):
+    def wait_for_end(self, rank, pid, job):
         """What `rank` wrote; None if its process has ended without."""
         deadline = time.monotonic() + LIMIT_S
         while rank not in self.heard:
@@ -55,7 +64,7 @@ class Results:
             ended = not os.path.exists(f"/proc/{pid}")
             if not self.listen(0.1) and ended:
                 return None
-        return self.wait_for([rank])[0]
+        return self.wait_for([rank], job)[0]
 
     def listen(self, seconds):
         """True if somebody has written within so many seconds."""
@@ -98,15 +107,20 @@ def run(command, folder, world, victim, fault, over_tcp):
     job = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                            errors="replace")
     try:
-        stopping = results.wait_for([victim])[0] if fault == "stop" else None
-        survivors = results.wait_for([rank for rank in range(world) if rank != victim])
+        stopping = results.wait_for([victim], job)[0] if fault == "stop" else None
+        survivors = results.wait_for([rank for rank in range(world) if rank != victim], job)
         if stopping is not None:
-            resume(stopping["pid"], results, victim, over_tcp)
+            resume(stopping["pid"], results, victim, over_tcp, job)
         with job_limit.limited("mpirun, whose ranks have ended"):
             output, _ = job.communicate()
     except StuckInMpi:
         end(job)
         raise
+    except MpirunEnded as ended:
+        output = job.communicate()[0]
+        print(output)
+        check(any(words in output for words in OWN_ERRORS), ended)
+        raise StuckInMpi(ended) from None
     except BaseException:
         print(f"the stacks of all processes:\n{job_limit.stacks(job.pid)}")
         end(job)
@@ -120,14 +134,14 @@ def end(job):
     print(job.communicate()[0])
 
 
-def resume(pid, results, victim, over_tcp):
+def resume(pid, results, victim, over_tcp, job):
     """A rank that goes on after the others have ended ends with an error as well. Over TCP it is
     Open MPI that finds the others' connections closed, and may end it or wait for ever."""
     if over_tcp:
         os.kill(pid, signal.SIGKILL)
         return
     os.kill(pid, signal.SIGCONT)
-    result = results.wait_for_end(victim, pid)
+    result = results.wait_for_end(victim, pid, job)
     print(result)
     check(result is not None, "the rank that was stopped ended without a word")
     check(result["code"] != "OK", "the rank that was stopped saw no error")

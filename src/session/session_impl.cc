@@ -26,8 +26,9 @@ namespace {
 // here. Operations of those ranks with this rank may end only meanwhile.
 constexpr absl::Duration kFarewellTime = absl::Seconds(5);
 
-// A caller that waits again after less is in the same wait.
-constexpr int64_t kSameWaitNs = 1'000'000'000;
+// How long a caller sleeps at once, and how soon it is to wait again to be in the same wait.
+constexpr absl::Duration kSleep = absl::Seconds(1);
+constexpr int64_t kSameWaitNs = 3'000'000'000;
 
 int64_t AsSigned(uint64_t hash) { return static_cast<int64_t>(hash); }
 
@@ -173,8 +174,7 @@ absl::StatusOr<Run> SessionImpl::Start(Session* session, Transfer* transfer,
 absl::StatusOr<bool> SessionImpl::WaitForRun(RunId run, absl::Duration limit) {
   const Deadline deadline(limit);
   SLUICE_RETURN_IF_ERROR(Use([&] { return transfers_->history().Check(run); }));
-  while (thread_ != nullptr &&
-         !thread_->SleepUntilDone(run, std::min(deadline.Left(), absl::Seconds(1)))) {
+  while (thread_ != nullptr && !thread_->SleepUntilDone(run, std::min(deadline.Left(), kSleep))) {
     if (limit <= absl::ZeroDuration()) return false;
     const std::unique_lock<FairLock> lock = Lock();
     SayWait(run);

@@ -1,8 +1,10 @@
 // Ranks that are late and answer are waited for; ranks that are silent, or wait in a circle, are
 // not.
+#include <atomic>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "gmock/gmock.h"
 #include "main/fails.h"
 #include "session/base/backoff.h"
@@ -10,6 +12,7 @@
 #include "session/launch.h"
 #include "sluice/connect.h"
 #include "transport/deadline.h"
+#include "transport/say_once.h"
 
 namespace sluice::session_test {
 namespace {
@@ -59,6 +62,28 @@ TEST(PatienceTest, ALateStartIsWaitedFor) {
       }
     });
   }
+}
+
+std::atomic<int> lines_heard = 0;  // about a run that rank 1 has not started
+
+TEST(PatienceTest, WhoeverWaitsSaysForWhom) {
+  SetLineSink([](absl::string_view line) {
+    if (absl::StartsWith(line, "waiting for run 1 (rank 1 has not started run 1")) ++lines_heard;
+  });
+  for (const bool progress_thread : {false, true}) {
+    lines_heard = 0;
+    RunSessions(2, Options(progress_thread), [](Rank& self, Session* session) {
+      Bound bound = CompileBound(session, FromTo(1, 0), 1);
+      Backoff idle;
+      while (self.rank == 1 && lines_heard == 0) {
+        ASSERT_EQ(session->Poll(), absl::OkStatus());
+        idle.Pause();
+      }
+      ExpectOver(StartRun(session, &bound, 1), bound, 1);
+    });
+    EXPECT_GT(lines_heard, 0);
+  }
+  SetLineSink(nullptr);
 }
 
 // Rank 0 waits for rank 1, whose only slot waits for rank 2.
