@@ -46,6 +46,10 @@ absl::StatusOr<std::unique_ptr<SlowFsMount>> SlowFsMount::Create(
   const int device = open("/dev/fuse", O_RDWR | O_CLOEXEC);
   if (device < 0) return absl::UnavailableError(absl::StrCat("/dev/fuse: ", std::strerror(errno)));
   close(device);
+  // Without it, as in a chroot of Debian 13, fusermount3 mounts for users and does not unmount.
+  if (geteuid() != 0 && access("/etc/mtab", R_OK) != 0) {
+    return absl::UnavailableError(absl::StrCat("/etc/mtab: ", std::strerror(errno)));
+  }
   std::unique_ptr<SlowFsMount> mount(new SlowFsMount());
   if (absl::Status status = mount->MakeFolders(); !status.ok()) return status;
   if (absl::Status status = mount->Spawn(source, flags); !status.ok()) return status;
