@@ -15,8 +15,8 @@ AllGather = Callable[[bytes], "list[bytes]"]
 
 _ROLE = "member"
 _PROBE_SECONDS = 3.0
-_PLACE = ("SLUICE_WORLD", "SLUICE_WORLD_NAME", "SLUICE_RANK", "RANK", "OMPI_COMM_WORLD_RANK",
-          "PMI_RANK", "SLURM_PROCID", "MASTER_ADDR", "MASTER_PORT")
+_RANKS = ("SLUICE_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
+_PLACE = (*_RANKS, "SLUICE_WORLD", "SLUICE_WORLD_NAME", "MASTER_ADDR", "MASTER_PORT")
 
 def _number(*names: str) -> int | None:
     for name in names:
@@ -31,7 +31,7 @@ def _number(*names: str) -> int | None:
 
 def rank_from_environment() -> int | None:
     """This process's rank in its job, as its launcher says; None where nothing says it."""
-    return _number("SLUICE_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
+    return _number(*_RANKS)
 
 
 def size_from_environment() -> int | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ._words import in_python
+
 # logging is imported with the first line: its import takes long.
 
 
@@ -13,7 +15,6 @@ def warn(text: str) -> None:
 
 def say(text: str) -> None:
     """A line of the C++ library, in the package's words."""
-    from ._words import in_python
     warn(in_python(text))
 
 

@@ -187,10 +187,10 @@ def text_of(found: Sequence[Finding]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prints what it finds. Returns the exit code; bad flags raise SystemExit."""
     parser = Parser(prog="sluice-doctor", allow_abbrev=False,
-                     description="Says what this installation has, and what to do about what it "
-                                 "lacks.",
-                     epilog="Exit codes: 0; with --strict 1 where something is to be done; 2 bad "
-                            "usage")
+                    description="Says what this installation has, and what to do about what it "
+                                "lacks.",
+                    epilog="Exit codes: 0; with --strict 1 where something is to be done; 2 bad "
+                           "usage")
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     parser.add_argument("--json", action="store_true", help="print a list of objects instead")
     parser.add_argument("--strict", action="store_true",

@@ -119,7 +119,7 @@ def rank_comes_twice(session: sluice.Session) -> Any:
 def test_a_second_session_of_a_process() -> None:
     for error in run_ranks(2, rank_comes_twice):
         assert error["types"][0] == "InvalidSpec"
-        assert "has a session of its environment already: close that one" in error["text"]
+        assert "has a session of its environment already: close that one first" in error["text"]
 
 
 def rank_gives_what_is_unsupported(session: sluice.Session, folder: str) -> Any:

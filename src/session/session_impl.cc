@@ -212,7 +212,7 @@ void SessionImpl::SayWait(RunId run) {
     wait_.moves = moves;
     wait_.since_ns = now_ns;
   }
-  wait_.line.Look(wait_.since_ns, [&]() -> std::string {
+  wait_.line.Look(wait_.since_ns, now_ns, [&]() -> std::string {
     const std::string answers = peers_.watch()->Describe(now_ns).text();
     return answers.empty() ? "" : absl::StrCat("run ", run, " (", answers, ")");
   });

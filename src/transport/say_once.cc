@@ -36,8 +36,7 @@ void SayOnce(absl::string_view text) {
   Say(text);
 }
 
-void LongWait::Look(int64_t since_ns, absl::FunctionRef<std::string()> for_what) {
-  const int64_t now_ns = MonotonicNs();
+void LongWait::Look(int64_t since_ns, int64_t now_ns, absl::FunctionRef<std::string()> for_what) {
   if (since_ns != since_ns_) {
     since_ns_ = since_ns;
     due_ns_ = since_ns + kFirstNs;

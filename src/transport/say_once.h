@@ -27,9 +27,9 @@ class LongWait {
  public:
   // To be called whenever the call looks again. `for_what` says "server 1 to join", and is called
   // where a line is due. An empty text is not said.
-  void Look(absl::FunctionRef<std::string()> for_what) { Look(since_ns_, for_what); }
-  // The same of a wait that began at `since_ns` of MonotonicNs's; another one than before, anew.
-  void Look(int64_t since_ns, absl::FunctionRef<std::string()> for_what);
+  void Look(absl::FunctionRef<std::string()> for_what) { Look(since_ns_, MonotonicNs(), for_what); }
+  // The same at `now_ns` of a wait that began at `since_ns`; another one than before, anew.
+  void Look(int64_t since_ns, int64_t now_ns, absl::FunctionRef<std::string()> for_what);
 
  private:
   static constexpr int64_t kFirstNs = 5'000'000'000;

@@ -25,6 +25,15 @@ auto Fails(absl::StatusCode code, const Message& message) {
   }
 }
 
+// Matches a message that says `what` of `rank`, such as "has not started run 2". A rank that has
+// not answered for a while, as on a busy machine, is told so, and what it has said before.
+inline auto SaysOf(int rank, const std::string& what) {
+  const std::string name = "rank " + std::to_string(rank) + " ";
+  return testing::AnyOf(testing::HasSubstr(name + what),
+                        testing::AllOf(testing::HasSubstr(name + "has not answered for "),
+                                       testing::HasSubstr("; before, it said that it " + what)));
+}
+
 }  // namespace sluice
 
 #endif  // SLUICE_TESTS_MAIN_FAILS_H_

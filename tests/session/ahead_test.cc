@@ -86,7 +86,7 @@ TEST(AheadTest, WhoIsBehindIsNamedByWhoWaits) {
       while (absl::Now() - begin < absl::Milliseconds(2500)) ASSERT_TRUE(session->Poll().ok());
       const absl::Status status = Go(session.get(), &bound, kMaxAhead, kMaxAhead, 0).Wait();
       EXPECT_THAT(status, Fails(absl::StatusCode::kDeadlineExceeded,
-                                "has not started run 16: the last it has started is 1"));
+                                SaysOf(1, "has not started run 16: the last it has started is 1")));
     }
     if (self.rank == 1) {
       while (session->Poll().ok()) std::this_thread::yield();

@@ -1,7 +1,5 @@
 // Transfers that are dropped, and what a session keeps however long it lives.
 #include <cstdint>
-#include <fstream>
-#include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -10,27 +8,13 @@
 #include "oracle/sampled.h"
 #include "session/job.h"
 #include "session/launch.h"
+#include "session/resident_bytes.h"
 #include "sluice/stream.h"
 
 namespace sluice::session_test {
 namespace {
 
 using absl::StatusCode;
-
-// What this process may write to, of all its ranks. What glibc only sets aside for another thread's
-// arena, 64 MiB at once, is no part of it. 0 under sanitizers, which keep what was freed.
-int64_t WritableBytes() {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  std::ifstream status("/proc/self/status");
-  std::string word;
-  while (status >> word) {
-    int64_t kib = 0;
-    if (word == "VmData:" && status >> kib) return kib << 10;
-  }
-  ADD_FAILURE() << "the kernel does not say what is writable";
-#endif
-  return 0;
-}
 
 SessionOptions WithoutBudget() {
   return {.bucket_bytes = 256 << 10,

@@ -6,19 +6,34 @@
 #include <fstream>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
 
 namespace sluice::session_test {
+namespace {
 
-int64_t ResidentBytes() {
+// `field`: "VmRSS:".
+int64_t StatusBytes(absl::string_view field) {
   std::ifstream status("/proc/self/status");
   std::string word;
   while (status >> word) {
     int64_t kib = 0;
-    if (word == "VmRSS:" && status >> kib) return kib << 10;
+    if (word == field && status >> kib) return kib << 10;
   }
-  ADD_FAILURE() << "the kernel does not say what is resident";
+  ADD_FAILURE() << "the kernel does not say " << field;
   return 0;
+}
+
+}  // namespace
+
+int64_t ResidentBytes() { return StatusBytes("VmRSS:"); }
+
+int64_t WritableBytes() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return 0;
+#else
+  return StatusBytes("VmData:");
+#endif
 }
 
 // A sanitizer brings an allocator of its own, so glibc's is not set up there. If two threads set it

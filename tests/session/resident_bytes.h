@@ -13,6 +13,9 @@ int64_t ResidentBytes();
 // (The arenas of glibc keep the pages of their last free block. A thread takes over the arena of
 // one that has ended. malloc_trim does not reach that block.)
 int64_t ResidentBytesInUse();
+// Memory that may be written to. What glibc only sets aside for another thread's arena, 64 MiB at
+// once, is no part of it. 0 under sanitizers, which keep what was freed.
+int64_t WritableBytes();
 
 }  // namespace sluice::session_test
 

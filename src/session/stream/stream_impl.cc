@@ -213,7 +213,7 @@ bool StreamImpl::Settle() {
 void StreamImpl::CheckTimeout(int64_t now_ns) {
   const int64_t since_ns = delivery_->waiting_since_ns();
   if (since_ns == INT64_MAX) return;
-  long_wait_.Look(since_ns, [this] {
+  long_wait_.Look(since_ns, now_ns, [this] {
     return absl::StrCat("an item of the stream (", runner_->DescribeOldest().text(), ")");
   });
   if (now_ns - since_ns <= absl::ToInt64Nanoseconds(parts_.options.timeout)) return;
