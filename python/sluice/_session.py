@@ -43,6 +43,9 @@ class Member:
         return f"{self.name} (process {self.pid} on {self.host})"
 
 
+_coming: set[tuple[str | None, ...]] = set()  # places of sessions that from_env makes now
+
+
 class Session(Group):
     """One rank's end of a group of ranks. Made by `from_env`, other functions, or by a World.
 
@@ -87,13 +90,17 @@ class Session(Group):
             if value is not None:
                 overrides[name] = value
         place = _bootstrap.place_in_environment()
-        if any(session._place == place for session in _words.open_sessions()):
+        if place in _coming or any(session._place == place for session in _words.open_sessions()):
             raise InvalidSpec("this process has a session of its environment already: close that "
                               "one first")
-        world, native, failure = _bootstrap.by_environment(options, overrides, join_timeout)
-        members = [Member(**member) for member in world.members()]
-        session = cls(native, members=members, owned=world)
-        session._place = place
+        _coming.add(place)
+        try:
+            world, native, failure = _bootstrap.by_environment(options, overrides, join_timeout)
+            members = [Member(**member) for member in world.members()]
+            session = cls(native, members=members, owned=world)
+            session._place = place
+        finally:
+            _coming.discard(place)
 
         def check() -> None:
             if failure is not None:

@@ -51,12 +51,14 @@ void LogWaiting() {
       log(nb::steal(
           PyUnicode_DecodeUTF8(line.data(), static_cast<Py_ssize_t>(line.size()), "replace")));
     } catch (nb::python_error& error) {
-      error.discard_as_unraisable("a handler of logging");
+      // Python's threads are silent about it, too.
+      if (!error.matches(PyExc_SystemExit)) error.discard_as_unraisable("a handler of logging");
     }
   }
 }
 
 void Loop() {
+  const int64_t made_at = ForkCount();
   while (true) {
     {
       std::unique_lock<std::mutex> lock(lines->mutex);
@@ -65,6 +67,8 @@ void Loop() {
     }
     if (Ended()) return;
     WithGil(LogWaiting);
+    // A handler has forked: the child has this thread alone, and ends with it.
+    if (ForkCount() != made_at) return;
     const std::lock_guard<std::mutex> lock(lines->mutex);
     lines->in_hand_at = -1;
     lines->changed.notify_all();

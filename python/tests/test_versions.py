@@ -324,8 +324,40 @@ atexit.register(ends.set)
 '''
 
 
-@pytest.mark.parametrize("program, output", [(SLEEPER, ""), (LAST_LINE, "logged\n")])
-def test_python_ends_while_a_line_is_logged(program: str, output: str) -> None:
+FORKS = '''
+import logging, os, sys, threading, sluice
+ended = threading.Event()
+def fork(record):
+    child = os.fork()
+    if child == 0:
+        sys.exit(0)
+    print(os.waitpid(child, 0)[1], flush=True)
+    ended.set()
+    return False
+logging.getLogger("sluice").addFilter(fork)
+world = sluice.World.join(sys.argv[1], role="a", roles={"a": 1, "b": 1}, rank=0, size=1)
+threading.Thread(target=world.session, daemon=True).start()
+ended.wait()
+'''
+
+SECOND = '''
+import logging, os, sys, threading, sluice
+os.environ.update(SLUICE_WORLD=sys.argv[1], RANK="0", WORLD_SIZE="2")
+said = threading.Event()
+logging.getLogger("sluice").addFilter(lambda record: said.set())
+threading.Thread(target=sluice.Session.from_env, daemon=True).start()
+said.wait()
+try:
+    sluice.Session.from_env()
+except sluice.InvalidSpec as error:
+    print(error)
+'''
+
+
+@pytest.mark.parametrize("program, output", [
+    (SLEEPER, ""), (LAST_LINE, "logged\n"), (FORKS, "0\n"),
+    (SECOND, "this process has a session of its environment already: close that one first\n")])
+def test_a_process_that_waits_says_so_and_ends(program: str, output: str) -> None:
     done = subprocess.run([sys.executable, "-c", program, f"tcp://127.0.0.1:{free_port()}"],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, output, "")
