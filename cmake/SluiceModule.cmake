@@ -26,7 +26,11 @@ function(sluice_flags target kind)
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fPIE>)
   endif()
-  if(kind MATCHES "^(tool|test)$")
+  if(kind STREQUAL test AND SLUICE_BY_CLANG)
+    set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER ${SLUICE_BY_CLANG})
+    target_compile_options(${target} PRIVATE
+      $<$<COMPILE_LANGUAGE:CXX>:-O0;-Wno-sign-conversion>)  # GCC means -Wconversion without it
+  elseif(kind MATCHES "^(tool|test)$")
     target_compile_options(${target} PRIVATE $<IF:$<CONFIG:Debug>,-O0,-Og>)
   elseif(kind STREQUAL heavy_test)
     target_compile_options(${target} PRIVATE -O1)

@@ -7,7 +7,7 @@
 set -euo pipefail
 
 packages=(
-  cmake ninja-build g++ lld pkgconf python3 python3-dev python3-venv python3-jsonschema
+  cmake ninja-build g++ clang lld pkgconf python3 python3-dev python3-venv python3-jsonschema
   openmpi-bin libopenmpi-dev libucx-dev
   liburing-dev libcurl4-openssl-dev libssl-dev libhwloc-dev libdlpack-dev libfuse3-dev fuse3
   nginx-light libnginx-mod-http-lua openssl spin elfutils

@@ -22,7 +22,8 @@ ProgressLine::ProgressLine(bool draws)
 
 void ProgressLine::Draw(absl::string_view text) {
   next_ns_ = MonotonicNs() + (draws_ ? kBetweenNs : kBetweenLinesNs);
-  absl::FPrintF(stderr, draws_ ? "\r\033[K%s" : "# %s\n", text);
+  const absl::string_view begin = draws_ ? "\r\033[K" : "# ";
+  absl::FPrintF(stderr, "%s%s%s", begin, text, draws_ ? "" : "\n");
   std::fflush(stderr);
   drawn_ = draws_;
 }

@@ -267,8 +267,8 @@ bool Transfers::Finish() {
     const absl::Status polled = session_->Poll();
     if (!verdict_->Take(polled, "Poll")) return false;
     if (!Advance()) return false;
-    const bool done = std::all_of(runs_.begin(), runs_.end(),
-                                  [this](const auto& run) { return run->id.IsDone(); });
+    const bool done =
+        std::all_of(runs_.begin(), runs_.end(), [](const auto& run) { return run->id.IsDone(); });
     if (done) break;
     std::this_thread::yield();
   }

@@ -278,7 +278,7 @@ TEST(CheckpointPlanTest, EveryElementReachesItsOwnersAndNobodyElse) {
 
 TEST(CheckpointCellsTest, EachBoxHasAllOfACellOrNothing) {
   const BoxList boxes = *BoxList::Create({{0, {{{0}, {4}}}}, {3, {{{2}, {5}}}}});
-  const auto cells = CutIntoCheckpointCells(boxes, {{9}}).value();
+  const auto cells = CutIntoCheckpointCells(boxes, {9}).value();
   const std::vector<int> none;
   std::vector<std::vector<int>> holders(9, {-1});
   for (const CheckpointCell& cell : cells) {

@@ -206,7 +206,7 @@ int StreamJob::done() const {
 }
 
 absl::Status Complete(Session* session, const std::vector<StreamJob*>& jobs) {
-  const auto is_done = [session](const StreamJob* job) { return job->run().IsDone(); };
+  const auto is_done = [](const StreamJob* job) { return job->run().IsDone(); };
   const auto take_all = [&] {
     Event event;
     while (session->PollEvent(&event)) {

@@ -140,7 +140,7 @@ void LateRun::ExpectAllDone() const {
 }
 
 void Complete(Session* session, const std::vector<LateRun*>& runs) {
-  const auto is_open = [session](const LateRun* run) { return !run->run().IsDone(); };
+  const auto is_open = [](const LateRun* run) { return !run->run().IsDone(); };
   while (true) {
     const bool open = std::any_of(runs.begin(), runs.end(), is_open);
     Event event;

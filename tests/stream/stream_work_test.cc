@@ -82,7 +82,7 @@ class StreamWorkTest : public testing::Test {
   bool is_ready() const { return delivery_->state() == Delivery::State::kReady; }
 
   bool lends_ = false;
-  const OneObject items_;
+  const OneObject items_{};
   std::array<std::byte, 256> buffers_{};
   std::array<std::byte, 64> block_{};
   std::unique_ptr<StreamPlan> plan_;
