@@ -303,7 +303,7 @@ typedef struct {
   double timeout_s;        // how long calls wait for other members; 0: no limit
   double store_timeout_s;  // how long to wait for the store; 0: 300
   double lease_s;          // after how long a silent member is lost, 1 to 3600; 0: 10
-  int32_t rank;            // this member, of `count` members of its role
+  int32_t rank;            // this member, of `count` members of its role; -2: any that is free
   int32_t count;
   int32_t serve;  // the store: 1: this member does; -1: it does not; 0: as WorldOptions::serve says
   // 1: what is not set here is taken from the environment, as docs/joining.md says. `rank` counts

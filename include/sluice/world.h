@@ -40,6 +40,9 @@ struct RoleSize {
   int size = 0;
 };
 
+// In place of a rank: the store gives this member the lowest rank of its role that nobody has.
+inline constexpr int kAnyRank = -2;
+
 struct WorldOptions {
   // The store where members meet: "tcp://HOST:PORT". A `sluice-store` listens there, or one member
   // does.
@@ -59,7 +62,8 @@ struct WorldOptions {
   // Tells worlds apart that meet at one store. Letters, digits, '_', '-' and '.'.
   std::string name = "sluice";
 
-  // Which member this one is: `rank` of the `size` members of its role. Role names are as `name`.
+  // Which member this one is: `rank`, or kAnyRank, of the `size` members of its role. Role names
+  // are as `name`.
   std::string role = "member";
   int rank = -1;
   int size = 0;
@@ -84,7 +88,8 @@ struct WorldOptions {
 
 // Reads options from the environment. Rank and size come from the first of these that is there. An
 // error, if torchrun's, Open MPI's and MPICH's contradict each other:
-// * Sluice's own: SLUICE_RANK and SLUICE_SIZE, or PMIX_RANK and SLUICE_SIZE;
+// * Sluice's own: SLUICE_RANK and SLUICE_SIZE, or PMIX_RANK and SLUICE_SIZE. SLUICE_RANK=any is
+//   kAnyRank; its SLUICE_SIZE may come from SLUICE_ROLES;
 // * torchrun's: RANK and WORLD_SIZE;
 // * Open MPI's: OMPI_COMM_WORLD_RANK and OMPI_COMM_WORLD_SIZE;
 // * MPICH's: PMI_RANK and PMI_SIZE;
@@ -136,7 +141,8 @@ class World {
   // other member.
   // * InvalidArgument: the options are bad.
   // * PermissionDenied or Unauthenticated: the token is wrong.
-  // * AlreadyExists: another process is this member; names its host and process.
+  // * AlreadyExists: another process is this member; names its host and process. With kAnyRank: all
+  //   members of the role are here.
   // * FailedPrecondition: another member declares other roles or sizes; names who says what.
   // * Unavailable or DeadlineExceeded: there is no store, within `store_timeout`; or no port to
   //   serve one at.
@@ -147,6 +153,10 @@ class World {
   virtual ~World() = default;
   World(const World&) = delete;
   World& operator=(const World&) = delete;
+
+  // This member's rank in its role. One that the store has given may be another one after a call of
+  // NextEpoch that has gone to a store that was started anew.
+  virtual int rank() const = 0;
 
   // The members that have come and have not left, in the order of fabric ranks. Asks the store.
   virtual absl::StatusOr<std::vector<WorldMember>> members() = 0;

@@ -32,7 +32,7 @@ using Roles = std::vector<std::pair<std::string, int>>;
 // A membership. Calls of several threads come one after the other.
 struct WorldState {
   WorldState(std::unique_ptr<World> joined, const WorldOptions& options)
-      : world(std::move(joined)), role(options.role), rank(options.rank), size(options.size) {
+      : world(std::move(joined)), role(options.role), size(options.size) {
     for (const RoleSize& one : options.roles) roles.push_back(one.role);
     if (roles.empty()) roles.push_back(role);
   }
@@ -42,7 +42,6 @@ struct WorldState {
 
   std::unique_ptr<World> world;
   const std::string role;
-  const int rank;
   const int size;
   std::vector<std::string> roles;
   const MadeHere made_here;
@@ -212,7 +211,11 @@ void BindWorld(nb::module_& module) {
           "The same by the environment, in which `variables` count before the process's own. "
           "`overrides` are options of `join`, and count before all of them.")
       .def_prop_ro("role", [](const PyWorld& self) { return self->role; })
-      .def_prop_ro("rank", [](const PyWorld& self) { return self->rank; })
+      .def_prop_ro("rank",
+                   [](const PyWorld& self) {
+                     Turn turn(self);
+                     return self->world->rank();
+                   })
       .def_prop_ro("size", [](const PyWorld& self) { return self->size; })
       .def_prop_ro("roles", [](const PyWorld& self) { return self->roles; })
       .def("members",

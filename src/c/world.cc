@@ -49,7 +49,7 @@ std::map<std::string, std::string> VariablesOf(const sluice_world_options& read,
     });
   }
   if (read.count != 0) {
-    set["SLUICE_RANK"] = absl::StrCat(read.rank);
+    set["SLUICE_RANK"] = read.rank == kAnyRank ? "any" : absl::StrCat(read.rank);
     set["SLUICE_SIZE"] = absl::StrCat(read.count);
   }
   if (read.token != nullptr || read.token_file != nullptr) {

@@ -68,6 +68,11 @@ bool IsSlurmTask(EnvironmentFunction environment) {
 }
 
 absl::StatusOr<Identity> Identify(EnvironmentFunction environment) {
+  if (environment(kOwn.rank) == "any") {
+    if (environment(kOwn.size).empty()) return Identity{kAnyRank, 0};
+    SLUICE_ASSIGN_OR_RETURN(const int size, Number(environment, kOwn.size, 1, kWorldMembersMax));
+    return Identity{kAnyRank, size};
+  }
   if (environment(kOwn.rank).empty() && !environment(kPmix.rank).empty() &&
       !environment(kPmix.size).empty()) {
     return Identify(environment, kPmix);
@@ -129,7 +134,9 @@ absl::Status FindStore(EnvironmentFunction environment, WorldOptions* options) {
   options->store = environment("SLUICE_WORLD");
   const bool is_explicit = !options->store.empty();
   if (!is_explicit && options->roles.size() > 1) {
-    return Bad("SLUICE_ROLES names several roles, and SLUICE_WORLD does not say where they meet");
+    return Bad(
+        "there are several roles, and nothing says where they meet: set the store's address, or "
+        "SLUICE_WORLD");
   }
   if (!is_explicit) {
     absl::StatusOr<std::string> address = Bad(
@@ -164,7 +171,9 @@ absl::Status FindRoles(EnvironmentFunction environment, WorldOptions* options) {
   }
   if (options->roles.empty()) return absl::OkStatus();
   if (options->roles.size() > 1) {
-    return Bad("SLUICE_ROLES names several roles, and SLUICE_ROLE does not say which is this one");
+    return Bad(
+        "there are several roles, and nothing says which is this one: set the role, or "
+        "SLUICE_ROLE");
   }
   options->role = options->roles[0].role;
   return absl::OkStatus();
@@ -222,6 +231,15 @@ absl::StatusOr<WorldOptions> WorldOptionsFrom(EnvironmentFunction environment) {
   options.size = identity.size;
   for (const auto find : {FindRoles, FindStore, FindRest}) {
     SLUICE_RETURN_IF_ERROR(find(environment, &options));
+  }
+  for (const RoleSize& each : options.roles) {
+    if (options.size == 0 && each.role == options.role) options.size = each.size;
+  }
+  if (options.size == 0) {
+    return Bad(
+        absl::StrCat("SLUICE_RANK is any, and neither SLUICE_SIZE nor SLUICE_ROLES says how "
+                     "many members role \"",
+                     options.role, "\" has"));
   }
   SLUICE_RETURN_IF_ERROR(Annotate(CheckWorldOptions(options), "SLUICE_ROLES"));
   return options;

@@ -2,6 +2,7 @@
 #include "world/registration.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -31,6 +32,26 @@ absl::Status AwaitFree(Store& store, const std::string& key, const Deadline& lim
   }
 }
 
+// The lowest rank of the member's role that nobody holds. Waits for one within the limit.
+absl::StatusOr<int> FreeRank(Store& store, const std::string& world, const StoredMember& member,
+                             const Deadline& limit) {
+  uint64_t version = 0;
+  while (true) {
+    SLUICE_ASSIGN_OR_RETURN(const StoreView view,
+                            store.Watch(MembersPrefix(world), version, limit.Left()));
+    std::set<absl::string_view> held;
+    for (const StoreEntries::value_type& entry : view.entries) held.insert(entry.first);
+    for (int rank = 0; rank < member.size; ++rank) {
+      if (held.count(HereKey(world, member.role, rank)) == 0) return rank;
+    }
+    if (limit.Passed()) {
+      return absl::AlreadyExistsError(absl::StrCat("role \"", member.role, "\" has ", member.size,
+                                                   " members, and all of them are in this world"));
+    }
+    version = view.version;
+  }
+}
+
 // The error of `member` where the place's text is another one's.
 absl::Status Taken(const absl::StatusOr<std::string>& text, const StoredMember& member) {
   const absl::StatusOr<StoredMember> holder = text.ok() ? ParseMember(*text) : text.status();
@@ -47,10 +68,18 @@ absl::StatusOr<std::unique_ptr<Registration>> Registration::Make(std::shared_ptr
                                                                  StoredMember member,
                                                                  absl::Duration lease) {
   SLUICE_ASSIGN_OR_RETURN(member.number, store->Add(absl::StrCat(world, "/count"), 1));
-  std::unique_ptr<Registration> registration(
-      new Registration(std::move(store), std::move(world), std::move(member), lease));
-  SLUICE_RETURN_IF_ERROR(registration->Hold(kEndWait));
-  return registration;
+  const bool is_any = member.rank == kAnyRank;
+  const Deadline limit(kEndWait);
+  while (true) {
+    if (is_any) {
+      SLUICE_ASSIGN_OR_RETURN(member.rank, FreeRank(*store, world, member, limit));
+    }
+    std::unique_ptr<Registration> registration(new Registration(store, world, member, lease));
+    const absl::Status status = registration->Hold(is_any ? absl::ZeroDuration() : limit.Left());
+    if (status.ok()) return registration;
+    // Another member may have been quicker.
+    if (!is_any || !absl::IsAlreadyExists(status) || limit.Passed()) return status;
+  }
 }
 
 absl::Status Registration::Hold(absl::Duration wait) {

@@ -17,8 +17,9 @@ namespace sluice {
 // Thread: one at a time.
 class Registration {
  public:
-  // Numbers `member` and holds its place. AlreadyExists names the process that has kept the place
-  // for a few seconds: until then the store may not have heard of a process's end.
+  // Numbers `member` and holds its place, or the lowest one that is free where its rank is
+  // kAnyRank. AlreadyExists names the process that has kept the place for a few seconds, or says
+  // that all places are kept: until then the store may not have heard of a process's end.
   static absl::StatusOr<std::unique_ptr<Registration>> Make(std::shared_ptr<Store> store,
                                                             std::string world, StoredMember member,
                                                             absl::Duration lease);

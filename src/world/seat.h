@@ -52,8 +52,10 @@ class Seat {
   // AlreadyExists: another process is this member. FailedPrecondition: others declare other roles
   // or sizes. Unavailable: no store in time.
   // `passed`: the number of the last epoch that this member has passed, at a store before this one.
-  // Numbers go on from there on all members.
-  static absl::StatusOr<std::unique_ptr<Seat>> Take(WorldOptions options, int64_t passed);
+  // Numbers go on from there on all members. `rank`: the member's own there, which it keeps with
+  // kAnyRank, too, if nobody else has it.
+  static absl::StatusOr<std::unique_ptr<Seat>> Take(WorldOptions options, int64_t passed,
+                                                    int rank = kAnyRank);
 
   Seat(const std::string& name, StoreDoor opened, std::string key,
        std::unique_ptr<Registration> registration, bool is_later, int64_t passed);
@@ -77,7 +79,7 @@ class Seat {
 
  private:
   static absl::StatusOr<std::unique_ptr<Seat>> TakeAt(const WorldOptions& options, StoreDoor door,
-                                                      int64_t passed);
+                                                      int64_t passed, int rank);
   void PostSaid(absl::string_view value);
 
   const std::string name_;

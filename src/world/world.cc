@@ -50,6 +50,8 @@ class JoinedWorld final : public World {
     seat_->Clear();
   }
 
+  int rank() const override { return roster().own().rank; }
+
   absl::StatusOr<std::vector<WorldMember>> members() override {
     SLUICE_RETURN_IF_ERROR(LookNow());
     return WhoHasCome(roster().attendance());
@@ -156,7 +158,8 @@ class JoinedWorld final : public World {
   }
 
   bool TakeSeat(WorldOptions options, absl::Status* status) {
-    absl::StatusOr<std::unique_ptr<Seat>> seat = Seat::Take(std::move(options), epochs().passed());
+    absl::StatusOr<std::unique_ptr<Seat>> seat =
+        Seat::Take(std::move(options), epochs().passed(), rank());
     *status = seat.status();
     if (seat.ok()) seat_ = *std::move(seat);
     return status->ok();
@@ -210,7 +213,7 @@ class JoinedWorld final : public World {
     SLUICE_RETURN_IF_ERROR(roster().WaitForAll(limit));
     const std::vector<StoredMember> members = roster().attendance().present;
     const std::string list = ListName(members);
-    const int rank = FabricRank(options_.role, options_.rank);
+    const int rank = FabricRank(options_.role, this->rank());
     SLUICE_RETURN_IF_ERROR(NoteMet(rank));
     Tries& tries = seat_->tries[list];
     while (true) {

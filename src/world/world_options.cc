@@ -76,7 +76,7 @@ absl::Status CheckWorldOptions(const WorldOptions& options) {
                                   " members; 1 .. ", kWorldMembersMax));
   }
   SLUICE_RETURN_IF_ERROR(CheckSize(options.role, options.size));
-  if (options.rank < 0 || options.rank >= options.size) {
+  if (options.rank != kAnyRank && (options.rank < 0 || options.rank >= options.size)) {
     return BadOption(absl::StrCat("rank ", options.rank, " of role \"", options.role,
                                   "\" is not one of its ", options.size, ": 0 .. ",
                                   options.size - 1));

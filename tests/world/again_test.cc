@@ -2,6 +2,7 @@
 // are still in the one before.
 #include <atomic>
 #include <memory>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -121,6 +122,30 @@ TEST(WorldStoreAgainTest, EpochsGoOnAtAStoreThatWasStartedAnew) {
   server = ServeAt(port);
   worlds[1] = JoinOne(options[1]);
   ExpectEpoch(worlds, 4);
+}
+
+// A newcomer comes to a store that was started anew before the others do, and gets the rank of one.
+TEST(WorldStoreAgainTest, RanksOfTheStoreStayApart) {
+  const FreePort port;
+  std::unique_ptr<StoreServer> server = ServeAt(port);
+  WorldOptions any = MemberOptions(nullptr, {{"member", kSize}}, "member", kAnyRank);
+  any.store = port.address();
+  std::vector<std::unique_ptr<World>> worlds = JoinAll({any, any, any});
+  ExpectEpoch(worlds, 1);
+  const auto first = worlds[0]->rank() == 0 ? size_t{0} : worlds[1]->rank() == 0 ? 1 : 2;
+  const size_t left = (first + 1) % kSize;
+  const size_t kept = (first + 2) % kSize;
+  const int rank_of_kept = worlds[kept]->rank();
+  server = nullptr;
+  worlds[left] = nullptr;
+  server = ServeAt(port);
+  worlds[left] = JoinOne(any);
+  EXPECT_EQ(worlds[left]->rank(), 0);
+  ExpectEpoch(worlds, 2);
+  std::set<int> ranks;
+  for (const auto& world : worlds) ranks.insert(world->rank());
+  EXPECT_THAT(ranks, testing::ElementsAre(0, 1, 2));
+  EXPECT_TRUE(worlds[kept]->rank() == rank_of_kept || worlds[first]->rank() == rank_of_kept);
 }
 
 // Calls that were made while there was no store wait for one.

@@ -91,7 +91,7 @@ TEST(EnvironmentTest, AllOwnVariables) {
 TEST(EnvironmentTest, WhatIsSetByTheCallerCountsBeforeTheProcess) {
   Variables set = With(Own(), {{"SLUICE_ROLE", ""}, {"SLUICE_ROLES", "trainer:2,server:4"}});
   EXPECT_THAT(WorldOptionsFromEnvironment(set).status().message(),
-              HasSubstr("SLUICE_ROLE does not say"));
+              HasSubstr("which is this one: set the role"));
   set["SLUICE_ROLE"] = "server";
   const auto options = WorldOptionsFromEnvironment(set).value();
   EXPECT_EQ(options.role, "server");
@@ -157,6 +157,18 @@ TEST(EnvironmentTest, TheInnerLauncherCounts) {
   EXPECT_EQ(inside.size, 2);
 }
 
+TEST(EnvironmentTest, AnyRank) {
+  const auto given = From(With(Own(), {{"SLUICE_RANK", "any"}})).value();
+  EXPECT_EQ(given.rank, kAnyRank);
+  EXPECT_EQ(given.size, 4);
+  const Variables declared = {{"SLUICE_RANK", "any"}, {"SLUICE_SIZE", ""}, {"SLUICE_ROLE", "b"}};
+  const auto options = From(With(With(Own(), declared), {{"SLUICE_ROLES", "a:1,b:7"}})).value();
+  EXPECT_EQ(options.rank, kAnyRank);
+  EXPECT_EQ(options.size, 7);
+  const absl::Status none = From(With(Own(), declared)).status();
+  EXPECT_THAT(std::string(none.message()), HasSubstr("how many members role \"b\" has"));
+}
+
 TEST(EnvironmentTest, NonsenseIsNamed) {
   const std::vector<std::pair<Variables, std::string>> cases = {
       {{}, "SLUICE_RANK"},
@@ -173,7 +185,7 @@ TEST(EnvironmentTest, NonsenseIsNamed) {
       {With(Own(), {{"SLUICE_ROLES", "a:0"}}), "SLUICE_ROLES: "},
       {With(Own(), {{"SLUICE_ROLES", "a:x"}}), "SLUICE_ROLES: "},
       {With(Own(), {{"SLUICE_ROLES", "a,a"}}), "SLUICE_ROLES: "},
-      {With(Own(), {{"SLUICE_ROLES", "a,b"}}), "SLUICE_ROLE does not"},
+      {With(Own(), {{"SLUICE_ROLES", "a,b"}}), "which is this one: set the role"},
       {With(Own(), {{"SLUICE_ROLES", "a,b"}, {"SLUICE_ROLE", "c"}}), "SLUICE_ROLES: "},
       {With(Own(), {{"SLUICE_ROLES", "a:3"}}), "SLUICE_ROLES: "},
       {With(Own(), {{"SLUICE_WIRES", "rdma"}}), "SLUICE_WIRES is \"rdma\""},
@@ -186,7 +198,8 @@ TEST(EnvironmentTest, NonsenseIsNamed) {
       {With(Torchrun(), {{"MASTER_ADDR", ""}}), "MASTER_ADDR is not"},
       {With(Torchrun(), {{"MASTER_PORT", ""}}), "MASTER_PORT is not set"},
       {With(Torchrun(), {{"MASTER_PORT", "65535"}}), "MASTER_PORT is \"65535\""},
-      {With(Torchrun(), {{"SLUICE_ROLES", "a,b"}, {"SLUICE_ROLE", "a"}}), "SLUICE_WORLD does not"},
+      {With(Torchrun(), {{"SLUICE_ROLES", "a,b"}, {"SLUICE_ROLE", "a"}}),
+       "where they meet: set the store's address"},
       {With(Torchrun(), {{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "3"}}),
        "RANK is 1 of 3, and OMPI_COMM_WORLD_RANK is 2 of 3"},
       {With(Slurm(), {{"SLURM_JOB_ID", "x"}}), "SLURM_JOB_ID is \"x\""},

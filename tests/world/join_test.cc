@@ -30,6 +30,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::UnorderedElementsAre;
 
 const std::vector<RoleSize>& Roles() {
   static const auto* const kRoles = new std::vector<RoleSize>{{"trainer", 1}, {"server", 2}};
@@ -182,6 +183,38 @@ TEST(JoinTest, WaitingForOthersHasALimit) {
   const absl::Status status = world->WaitForAll(absl::Milliseconds(20));
   EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
   EXPECT_THAT(Text(status), HasSubstr("trainer 0 and server 0 have not come"));
+}
+
+std::vector<int> RanksOf(const std::vector<std::unique_ptr<World>>& worlds) {
+  std::vector<int> ranks;
+  for (const auto& world : worlds) ranks.push_back(world == nullptr ? -1 : world->rank());
+  return ranks;
+}
+
+// Also where they come at once, to either kind of store.
+TEST(JoinTest, TheStoreGivesRanks) {
+  const auto server = ServeOnLoopback();
+  for (const std::shared_ptr<Store>& store :
+       {std::shared_ptr<Store>(MakeMemoryStore()), ReachStore(server->address())}) {
+    const std::vector<RoleSize> roles = {{"trainer", 1}, {"server", 6}};
+    const WorldOptions any = MemberOptions(store, roles, "server", kAnyRank);
+    std::vector<std::unique_ptr<World>> worlds = JoinAll(std::vector<WorldOptions>(6, any));
+    EXPECT_THAT(RanksOf(worlds), UnorderedElementsAre(0, 1, 2, 3, 4, 5));
+    EXPECT_THAT(*worlds[0]->missing(), ElementsAre("trainer 0"));
+    const absl::Status full = World::Join(any).status();
+    EXPECT_EQ(full.code(), StatusCode::kAlreadyExists);
+    EXPECT_THAT(Text(full), HasSubstr("role \"server\" has 6 members, and all of them"));
+    for (const size_t i : {size_t{3}, size_t{0}}) {
+      const int rank = worlds[i]->rank();
+      worlds[i] = nullptr;
+      worlds[i] = JoinOne(any);
+      ASSERT_NE(worlds[i], nullptr);
+      EXPECT_EQ(worlds[i]->rank(), rank);
+    }
+    const auto trainer = JoinOne(MemberOptions(store, roles, "trainer", kAnyRank));
+    EXPECT_EQ(trainer->rank(), 0);
+    EXPECT_THAT(*trainer->missing(), IsEmpty());
+  }
 }
 
 TEST(JoinTest, AllMeetHoweverTheyCome) {
