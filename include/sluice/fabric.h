@@ -76,6 +76,8 @@ class Fabric {
   // any by a fabric that cannot look. Costs little, so it may be called whenever something is
   // polled.
   virtual absl::Status CheckRanks() { return absl::OkStatus(); }
+  // Whether `rank` has ended its fabric in good order, as far as this one knows.
+  virtual bool HasLeft(int /*rank*/) const { return false; }
 
   // One more message transport between these ranks. Collective, in the same order on all ranks:
   // the n-th ones belong together, and none meets messages of another, whatever their tags. From

@@ -70,7 +70,8 @@ std::shared_ptr<TransportMaker> TransportOf(const std::string& name,
   if (name == "nccl") return ValueOrRaise(MakeNcclTransport(std::move(device)));
 #endif
   Raise(absl::UnimplementedError(
-      absl::StrCat("transport \"", name, "\" is not in this build of Sluice")));
+      absl::StrCat("transport \"", name,
+                   "\" is not in this build of Sluice; build with -DSLUICE_PYTHON_CUDA=ON")));
 }
 
 // A place in a stream of the session's GPU, without the session.

@@ -82,7 +82,8 @@ void MadeHere::Require(const char* what) const {
   Raise(absl::FailedPreconditionError(
       std::string("the ") + what +
       " belongs to the process that made it, and this is a child that was forked: it has none of "
-      "its threads, and shares its connections"));
+      "its threads, and shares its connections. Make one in the child, which is started by spawn, "
+      "or use it in the parent alone (a DataLoader with num_workers=0)"));
 }
 
 void BeginUse() {

@@ -255,7 +255,7 @@ void OptionReader::Finish() const {
     const std::string text = nb::cast<std::string>(nb::str(key));
     if (known_.count(text) > 0) continue;
     const nb::object close = nb::module_::import_("difflib").attr("get_close_matches")(
-        key, nb::cast(std::vector<std::string>(known_.begin(), known_.end())), 1);
+        key, nb::cast(std::vector<std::string>(known_.begin(), known_.end())), 1, 0.75);
     const std::string meant =
         nb::len(close) == 0
             ? ""

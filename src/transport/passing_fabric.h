@@ -38,6 +38,7 @@ class PassingFabric : public Fabric {
     return inner_->PollPost(src, record);
   }
   absl::Status CheckRanks() override { return inner_->CheckRanks(); }
+  bool HasLeft(int rank) const override { return inner_->HasLeft(rank); }
   absl::StatusOr<std::unique_ptr<Transport>> OpenTransport() override {
     return inner_->OpenTransport();
   }

@@ -124,7 +124,7 @@ void RankProcesses::TakeEnds(int64_t now_ns) {
     ++told;
     ended_[static_cast<size_t>(process.rank)] = 1;
     text.Add(text.empty() ? "" : "; ", RankInWords(process.rank), ", process ",
-             process.handle.pid(), ", has ended");
+             process.handle.pid(), ", has ended, and its own output may say why");
   }
   told_ = told;
   if (told > 0) status_ = text.ToStatus(absl::StatusCode::kUnavailable);

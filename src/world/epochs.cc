@@ -114,7 +114,8 @@ absl::Status Epochs::WaitForEnough(absl::Span<const RoleSize> at_least, const De
       const std::vector<std::string>& missing = roster_->attendance().missing;
       return absl::DeadlineExceededError(absl::StrCat(
           "the next epoch lacks ", NamesText(lacks), " after ", DurationText(limit.timeout()),
-          missing.empty() ? "" : "; not there: ", NamesText(missing)));
+          missing.empty() ? "" : "; not there: ", NamesText(missing), " in the ",
+          roster_->WorldInWords()));
     }
     long_wait.Look([this] { return roster_->WaitedFor(); });
     roster_->Pause(limit);

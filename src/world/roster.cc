@@ -70,14 +70,17 @@ absl::Status Roster::TellLosses() {
   return lost.empty() ? absl::OkStatus() : LostError(lost);
 }
 
+std::string Roster::WorldInWords() const {
+  return absl::StrCat("world \"", world_, "\"", address_.empty() ? "" : " at ", address_);
+}
+
 std::string Roster::WaitedFor() const {
   const auto first =
       std::find_if(attendance_.present.begin(), attendance_.present.end(),
                    [this](const StoredMember& member) { return member.role == own().role; });
   if (first != attendance_.present.end() && first->id != own().id) return "";
   if (attendance_.missing.empty()) return "";
-  return absl::StrCat(NamesText(attendance_.missing), " to join the world \"", world_, "\"",
-                      address_.empty() ? "" : " at ", address_);
+  return absl::StrCat(NamesText(attendance_.missing), " to join the ", WorldInWords());
 }
 
 void Roster::Pause(const Deadline& limit) const {
@@ -95,9 +98,9 @@ absl::Status Roster::WaitForAll(const Deadline& limit) {
     if (attendance_.complete()) return absl::OkStatus();
     long_wait.Look([this] { return WaitedFor(); });
     if (limit.Passed()) {
-      return absl::DeadlineExceededError(
-          absl::StrCat("after ", DurationText(limit.timeout()), " ", NamesText(attendance_.missing),
-                       attendance_.missing.size() == 1 ? " has" : " have", " not come"));
+      return absl::DeadlineExceededError(absl::StrCat(
+          "after ", DurationText(limit.timeout()), " ", NamesText(attendance_.missing),
+          attendance_.missing.size() == 1 ? " has" : " have", " not come to the ", WorldInWords()));
     }
     Pause(limit);
     wait = std::clamp(limit.Left(), absl::Milliseconds(1), kLook);

@@ -52,6 +52,9 @@ class Roster {
   // error, and is not asked again.
   absl::Status Check(absl::Span<const StoredMember> members, NeedsStore needs_store);
 
+  // 'world "sluice" at tcp://10.0.0.1:29600'.
+  std::string WorldInWords() const;
+
   // As of the last look, for whom a call waits, as a line of LongWait. Empty on members other than
   // the first one of its role: one of them is enough.
   std::string WaitedFor() const;

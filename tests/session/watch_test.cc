@@ -11,6 +11,7 @@
 
 #include "gmock/gmock.h"
 #include "transport/loopback/loopback.h"
+#include "transport/passing_fabric.h"
 
 namespace sluice {
 namespace {
@@ -47,11 +48,19 @@ BucketId Bucket(uint64_t run, uint64_t src, uint64_t dst) {
 
 const BucketQuestion kQuestion = {Bucket(3, 0, 1), 2, 0};
 
+// Knows of ranks that have left.
+class LeftFabric final : public PassingFabric {
+ public:
+  using PassingFabric::PassingFabric;
+  bool HasLeft(int rank) const override { return left.count(rank) > 0; }
+  std::set<int> left;
+};
+
 // Ranks in one thread, with a clock that a test turns.
 class WatchTest : public testing::Test {
  protected:
   struct RankEnd {
-    std::unique_ptr<Fabric> fabric;
+    std::unique_ptr<LeftFabric> fabric;
     std::unique_ptr<Watch> watch;
     ScriptedWitness witness;
   };
@@ -59,7 +68,7 @@ class WatchTest : public testing::Test {
   void Open(int size) {
     for (auto& fabric : MakeLoopbackFabrics(std::vector<int>(static_cast<size_t>(size), 0))) {
       RankEnd& end = ranks_.emplace_back();
-      end.fabric = std::move(fabric);
+      end.fabric = std::make_unique<LeftFabric>(std::move(fabric));
       end.watch = std::make_unique<Watch>(end.fabric.get(), kTimeout);
       end.watch->set_witness(&end.witness);
     }
@@ -103,6 +112,19 @@ TEST_F(WatchTest, TheFirstAlarmReachesAllAndStays) {
   EXPECT_TRUE(Poll(0).ok());
   EXPECT_EQ(watch(0).alarm(),
             MakeError(StatusCode::kDataLoss, RankInWords(1), " failed: the first"));
+}
+
+// What helps depends on whether somebody keeps silent, and is still there.
+TEST_F(WatchTest, RanksThatHaveClosedTheirSessionsAreNamed) {
+  Open(3);
+  Ask(0, kQuestion, {1, 2});
+  EXPECT_EQ(Describe(0), "rank 1 has not answered; rank 2 has not answered");
+  EXPECT_THAT(watch(0).Advise(now_ns_), HasSubstr("needs the option progress_thread"));
+  ranks_[0].fabric->left = {1, 2};
+  EXPECT_EQ(Describe(0), "rank 1 has closed its session; rank 2 has closed its session");
+  EXPECT_THAT(watch(0).Advise(now_ns_), HasSubstr("all ranks make the same calls"));
+  watch(0).StopAsking();
+  EXPECT_EQ(watch(0).Advise(now_ns_), "");
 }
 
 TEST_F(WatchTest, LongAlarmsAreCut) {

@@ -149,7 +149,7 @@ TEST(CatalogTest, OneTypeFitsAllItemsOrNone) {
 TEST(CatalogTest, RawObjectsHoldWholeRecords) {
   Catalog catalog;
   EXPECT_THAT(std::string(AddRawObject("a", 25, 10, nullptr, &catalog).message()),
-              HasSubstr("5 bytes after its last whole record of 10"));
+              HasSubstr("no multiple of its records of 10: 5 are left over"));
   EXPECT_FALSE(AddRawObject("a", 10, 0, nullptr, &catalog).ok());
   EXPECT_FALSE(AddRawObject("a", -1, 1, nullptr, &catalog).ok());
   EXPECT_TRUE(AddRawObject("a", 0, 10, nullptr, &catalog).ok());

@@ -11,7 +11,8 @@ absl::Status CheckKind(const MemoryRules& rules, const TensorView& view) {
   }
   if (rules.accelerator == nullptr) {
     return absl::InvalidArgumentError(
-        "view is not in host memory, and the session was made without an accelerator");
+        "view is not in host memory, and the session was made without an accelerator: give it one, "
+        "in a build with CUDA");
   }
   if (view.device != rules.accelerator->kind() ||
       view.device_ordinal != rules.accelerator->ordinal()) {

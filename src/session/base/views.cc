@@ -255,7 +255,9 @@ absl::Status SharedMemoryError(const ViewUse& a, const ViewUse& b,
     return ErrorText(use.is_dst ? "destination" : "source", " of ",
                      TensorInWords(number, names[use.tensor]));
   };
-  return MakeError(absl::StatusCode::kInvalidArgument, text(a), " and ", text(b), " share memory");
+  return MakeError(absl::StatusCode::kInvalidArgument, text(a), " and ", text(b),
+                   " share memory: nothing moves in place, so give the destination memory of its "
+                   "own");
 }
 
 absl::Status CheckAliasing(absl::Span<const BoundView> src, absl::Span<const BoundView> dst,

@@ -8,10 +8,12 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/types/span.h"
 #include "session/base/text_list.h"
 #include "session/checkpoint/checkpoint_contents.h"
 #include "session/checkpoint/checkpoint_headers.h"
@@ -77,15 +79,30 @@ absl::Status CheckFit(const CheckpointTensor& wanted, const SafetensorsTensor& f
                    DTypeName(wanted.dtype));
 }
 
-absl::Status MissingError(const std::vector<std::string>& missing) {
+// A name that another one ends with, behind a dot: "w" and "model.w", in either order.
+bool IsTailOf(absl::string_view tail, absl::string_view name) {
+  return absl::EndsWith(name, tail) && name.size() > tail.size() &&
+         name[name.size() - tail.size() - 1] == '.';
+}
+
+// `there`: the names that the checkpoint has.
+absl::Status MissingError(const std::vector<std::string>& missing,
+                          absl::Span<const absl::string_view> there) {
   constexpr size_t kNamed = 3;
   ErrorText names;
   for (size_t i = 0; i < std::min(kNamed, missing.size()); ++i) {
     names.Add(i > 0 ? ", " : "", QuotedName(missing[i]));
   }
   if (missing.size() > kNamed) names.Add(", ...");
+  const auto alike = std::find_if(there.begin(), there.end(), [&](absl::string_view name) {
+    return IsTailOf(missing[0], name) || IsTailOf(name, missing[0]);
+  });
+  if (alike != there.end()) {
+    names.Add("; it has ", QuotedName(*alike), ", which a rename from ", QuotedName(missing[0]),
+              " would take");
+  }
   return MakeError(absl::StatusCode::kNotFound, "the checkpoint lacks ", missing.size(),
-                   " tensors: ", names);
+                   missing.size() == 1 ? " tensor: " : " tensors: ", names);
 }
 
 absl::Status Resolve(absl::Span<const CheckpointTensor> tensors, const FoundByName& found,
@@ -101,7 +118,11 @@ absl::Status Resolve(absl::Span<const CheckpointTensor> tensors, const FoundByNa
     catalog->entries.push_back(
         {at->second.file, *DTypeOf(at->second.tensor->type), at->second.tensor->begin});
   }
-  return missing.empty() ? absl::OkStatus() : MissingError(missing);
+  if (missing.empty()) return absl::OkStatus();
+  std::vector<absl::string_view> there;
+  for (const auto& [name, place] : found) there.push_back(name);
+  std::sort(there.begin(), there.end());
+  return MissingError(missing, there);
 }
 
 // Each once: a tensor may have several destinations.
@@ -134,7 +155,10 @@ absl::Status TakeIndex(const std::string& text, absl::Span<const CheckpointTenso
   for (const CheckpointTensor& tensor : tensors) {
     if (!file_of->contains(tensor.name)) missing.push_back(tensor.name);
   }
-  return missing.empty() ? absl::OkStatus() : MissingError(missing);
+  if (missing.empty()) return absl::OkStatus();
+  std::vector<absl::string_view> there;
+  for (const CheckpointIndex::Entry& entry : index->tensors) there.push_back(entry.tensor);
+  return MissingError(missing, there);
 }
 
 // The files of one save have one id, which their index has, too.

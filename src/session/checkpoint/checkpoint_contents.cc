@@ -67,7 +67,12 @@ absl::StatusOr<std::vector<std::string>> ListFiles(const std::string& directory)
     names.push_back(name);
   }
   if (error)
-    return ReadErrnoStatus(error.value(), absl::StrCat("cannot list ", QuotedPath(directory)));
+    return MakeError(
+        ReadErrnoStatus(error.value(), "").code(),
+        ReadErrnoStatus(error.value(), absl::StrCat("cannot list ", QuotedPath(directory))),
+        error == std::errc::no_such_file_or_directory
+            ? ". A checkpoint of the Hugging Face hub is fetched before, by snapshot_download"
+            : "");
   if (names.empty()) {
     return absl::NotFoundError(absl::StrCat(
         QuotedPath(directory), " has no ", kCheckpointIndexName,
@@ -85,6 +90,12 @@ absl::StatusOr<CheckpointContents> LookForCheckpoint(const SourceAddress& addres
                                                      const WorkStop& stop) {
   if (address.is_http()) return LookOverHttp(address, options, stop);
   CheckpointContents contents;
+  std::error_code failed;
+  if (std::filesystem::is_regular_file(address.place, failed)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(QuotedPath(address.place),
+                     " is a file: a checkpoint is a *.safetensors file, or a directory with such"));
+  }
   absl::StatusOr<WholeObject> index = FetchIndex(address, options, stop);
   if (index.ok()) {
     contents.index_text = std::move(index->text);

@@ -10,6 +10,10 @@
 namespace sluice {
 namespace {
 
+// For a wait of which others know nothing: they answer, or have closed their sessions.
+constexpr char kSameCalls[] =
+    "; all ranks make the same calls in the same order, and one that raises an error makes fewer";
+
 // Posts taken in by one Poll: what many ranks say at once does not keep this one from its work.
 constexpr int kPostsPerPoll = 64;
 
@@ -216,9 +220,9 @@ Silence Watch::FindSilence(int64_t now_ns) const {
 
 std::string Watch::Advise(int64_t now_ns) const {
   const bool is_any_silent = std::any_of(asked_.begin(), asked_.end(), [&](int rank) {
-    return !HasAnswered(peers_.at(rank)) || IsSilent(rank, now_ns);
+    return !fabric_->HasLeft(rank) && (!HasAnswered(peers_.at(rank)) || IsSilent(rank, now_ns));
   });
-  if (!is_any_silent) return "";
+  if (!is_any_silent) return asked_.empty() ? "" : kSameCalls;
   return "; a rank that computes for longer than timeout needs the option progress_thread, or a "
          "longer timeout";
 }
@@ -229,6 +233,10 @@ ErrorText Watch::Describe(int64_t now_ns, const std::vector<int>* only) const {
     if (only != nullptr && std::find(only->begin(), only->end(), rank) == only->end()) continue;
     const Peer& peer = peers_.at(rank);
     text.Add(text.empty() ? "" : "; ", RankInWords(rank), " ");
+    if (fabric_->HasLeft(rank)) {
+      text.Add("has closed its session");
+      continue;
+    }
     if (!HasAnswered(peer)) {
       text.Add("has not answered");
       continue;

@@ -80,7 +80,8 @@ absl::Status CheckStreamDevice(const StreamOptions& options, const Accelerator* 
   }
   if (accelerator == nullptr) {
     return absl::InvalidArgumentError(
-        "items for a device, but the session was made without an accelerator");
+        "items for a device, but the session was made without an accelerator: give it one, in a "
+        "build with CUDA");
   }
   if (options.buffers.device == accelerator->kind()) return absl::OkStatus();
   return absl::InvalidArgumentError(

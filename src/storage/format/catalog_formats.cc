@@ -37,9 +37,9 @@ absl::Status AddRawObject(std::string name, int64_t bytes, int64_t record_bytes,
                                                    " bytes has no records of ", record_bytes));
   }
   if (bytes % record_bytes != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("object ", Quoted(name), " has ", bytes % record_bytes,
-                     " bytes after its last whole record of ", record_bytes));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "object ", Quoted(name), " has ", bytes, " bytes, which is no multiple of its ",
+        "records of ", record_bytes, ": ", bytes % record_bytes, " are left over"));
   }
   SLUICE_RETURN_IF_ERROR(catalog->AddObject(std::move(name), bytes));
   return catalog->AddItems(bytes / record_bytes, 0, record_bytes, record_bytes, type);

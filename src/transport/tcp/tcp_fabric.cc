@@ -80,6 +80,7 @@ class TcpFabric final : public Fabric {
     return Take(kPost, src, record);
   }
 
+  bool HasLeft(int rank) const override { return links_->HasLeft(rank); }
   absl::Status CheckRanks() override {
     if (!carried_.ok()) return carried_;
     if (near_ != nullptr) {

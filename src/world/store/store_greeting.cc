@@ -73,7 +73,8 @@ absl::Status CheckHello(const StoreSide& side, absl::string_view other, size_t b
 }
 
 absl::Status WrongToken() {
-  return absl::PermissionDeniedError("the client and the store have different tokens");
+  return absl::PermissionDeniedError(
+      "the client and the store have different tokens: give all members the same one");
 }
 
 }  // namespace
@@ -100,7 +101,9 @@ absl::StatusOr<bool> ServerGreeting::Take(absl::string_view frame, std::string* 
 absl::Status ServerGreeting::TakeHello(absl::string_view fields, std::string* out) {
   SLUICE_RETURN_IF_ERROR(CheckHello(*side_, fields, kHelloBytes, "store", "client"));
   if (!side_->token.empty() && !HasToken(fields)) {
-    return absl::PermissionDeniedError("the store asks for a token, and the client has none");
+    return absl::PermissionDeniedError(
+        "the store asks for a token, and the client has none: give it the store's, by token or "
+        "SLUICE_TOKEN");
   }
   if (side_->token.empty() && HasToken(fields)) {
     return absl::PermissionDeniedError("the client has a token, and the store has none");

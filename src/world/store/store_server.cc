@@ -98,8 +98,8 @@ absl::StatusOr<std::unique_ptr<StoreServer>> StoreServer::Listen(
   if (options.token.empty() && !at.IsLoopback()) {
     return absl::FailedPreconditionError(
         absl::StrCat("a store at ", at.Text(),
-                     " can be reached from elsewhere, which takes a token: give it one, or bind it "
-                     "to 127.0.0.1"));
+                     " can be reached from elsewhere, which takes a token: give all members the "
+                     "same one (token or SLUICE_TOKEN), or bind it to 127.0.0.1"));
   }
   auto listener = ListenForClients(at);
   // A host without IPv6.

@@ -202,7 +202,9 @@ absl::StatusOr<absl::string_view> StoreInbox::Next() {
   if (length == 0 || length > max_frame_bytes_) {
     return absl::InvalidArgumentError(
         absl::StrCat("what came is not the frames of a store: one of ", length,
-                     " bytes, where 1 to ", max_frame_bytes_, " may be"));
+                     " bytes, where 1 to ", max_frame_bytes_,
+                     " may be. If another program listens there, end it or give the store another "
+                     "port"));
   }
   if (rest.size() < kLengthBytes + length) return absl::string_view();
   taken_ += kLengthBytes + length;
