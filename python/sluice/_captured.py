@@ -64,6 +64,7 @@ class Captured:
     _buffers: dict[str, Any] = field(default_factory=dict)
     _targets: list[Tensor] | None = None
     _renames: dict[str, str] = field(default_factory=dict)
+    _copies_of: dict[str, list[Copy]] = field(default_factory=dict)  # by destination
     _forms: dict[str, Described] = field(default_factory=dict)  # of the parameters
     #: Where the loader writes, step by step, when it runs with those that fall back alone.
     _expected: list[frozenset[Key]] = field(default_factory=list)
@@ -116,6 +117,38 @@ class Captured:
         self._made()
         return dict(self._renames)
 
+    def params_of(self, target: str) -> list[str]:
+        """The parameters that one of `targets` is written to; none of a tensor that falls back.
+
+        InvalidSpec: there is no such destination.
+        """
+        return list(dict.fromkeys(copy.param for copy in self._parts(target)))
+
+    def memory_of(self, target: str, params: Any = None) -> Any:
+        """What `Run.supply` takes for one of `targets`: its boxes in the parameters as they are.
+
+        `params`: where these are, in place of what was captured. Others than those of `params_of`
+        may be on meta. Of a tensor that falls back, the memory that `finish` reads.
+        InvalidSpec: a parameter has no memory, or another shape, dtype or strides.
+        """
+        copies = self._parts(target)
+        if not copies:
+            return self._buffers[target]
+        found = named(self._params if params is None else params)
+        bases: dict[str, Described] = {}
+        for name in self.params_of(target):
+            if name not in found:
+                raise InvalidSpec(f"there is no parameter '{name}'", tensor=name)
+            bases[name] = _same_form(self._forms[name], found[name], name)
+        return [_moved(copy, bases[copy.param]) for copy in copies]
+
+    def _parts(self, target: str) -> list[Copy]:
+        self._made()
+        copies = self._copies_of.get(target)
+        if copies is None and target not in self._buffers:
+            raise InvalidSpec(f"there is no destination '{target}'", tensor=target)
+        return copies or []
+
     def bind(self, params: Any, load: Load | None = None) -> Captured:
         """The same for other memory of the same parameters, as after a capture on meta.
 
@@ -125,14 +158,10 @@ class Captured:
         """
         places = {name: _same_form(self._forms[name], param, name)
                   for name, param in self._written(params).items()}
-        copies = []
-        for copy in self.copies:
-            param = places[copy.param]
-            memory = replace(copy.memory, ptr=param.ptr + copy.offset, device=param.device,
-                             ordinal=param.ordinal, owner=param.owner)
-            copies.append(replace(copy, memory=memory))
+        copies = [replace(copy, memory=_moved(copy, places[copy.param])) for copy in self.copies]
         return replace(self, copies=copies, _load=load or self._load, _params=params,
-                       _targets=None, _renames={}, _buffers={}, _forms={**self._forms, **places})
+                       _targets=None, _renames={}, _copies_of={}, _buffers={},
+                       _forms={**self._forms, **places})
 
     def finish(self) -> None:
         """Gives the loader what has been received whole. A transfer calls it after each run.
@@ -175,24 +204,26 @@ class Captured:
 
     def _boxed(self) -> Iterator[Tensor]:
         # Boxes of one destination do not overlap, and have one dtype.
-        layers: dict[str, list[tuple[str, list[Box]]]] = {}
+        layers: dict[str, list[tuple[str, list[Box], list[Copy]]]] = {}
         for copy in self.copies:
             box = Box(copy.begin, copy.memory.shape, copy.memory)
             own = layers.setdefault(copy.source, [])
-            for dtype, boxes in own:
+            for dtype, boxes, copies in own:
                 if dtype == copy.memory.dtype and not any(box.overlaps(one) for one in boxes):
                     boxes.append(box)
+                    copies.append(copy)
                     break
             else:
-                own.append((copy.memory.dtype, [box]))
+                own.append((copy.memory.dtype, [box], [copy]))
         for source, own in layers.items():
             shape = self.specs[source].shape or (1,)
-            for i, (dtype, boxes) in enumerate(own):
+            for i, (dtype, boxes, copies) in enumerate(own):
                 name = source
                 while i > 0 and (name == source or name in self.specs):
                     name = f"{source}#{i + 1}" if name == source else f"{name}'"
                 if name != source:
                     self._renames[name] = source
+                self._copies_of[name] = copies
                 yield Tensor(name, shape, dtype, Boxes(boxes))
 
     def _whole(self) -> Iterator[Tensor]:
@@ -232,6 +263,12 @@ def named(params: Any) -> dict[str, Any]:
         return {**dict(params.named_parameters()), **dict(params.named_buffers())}
     return {name: value._memory if isinstance(value, _recording.Destination) else value
             for name, value in dict(params).items()}
+
+
+def _moved(copy: Copy, param: Described) -> Described:
+    """The memory of a copy into a parameter that is there now."""
+    return replace(copy.memory, ptr=param.ptr + copy.offset, device=param.device,
+                   ordinal=param.ordinal, owner=param.owner)
 
 
 def _same_form(form: Described, param: Any, name: str, late: bool = False) -> Described:

@@ -977,3 +977,53 @@ def test_random_views_are_what_pytorch_makes_of_them(seed: int) -> None:
     apply(captured, {"w": values})
     assert torch.equal(target, view)
     assert (memory == -1).sum() == memory.numel() - view.numel()
+
+
+class Fused(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = torch.nn.Parameter(torch.empty(6, 4, device="meta"))
+        self.norm = torch.nn.Parameter(torch.empty(4, device="meta"))
+
+
+def test_layers_get_memory_one_after_another() -> None:
+    model = torch.nn.ModuleList(Fused() for _ in range(3))
+    params = dict(model.named_parameters())
+
+    def load(weights: Any) -> None:
+        for name, tensor in weights:
+            layer, part = name.split(".")
+            if part == "norm":
+                params[name].data.copy_(tensor)
+            else:
+                params[f"{layer}.qkv"].data.narrow(0, 2 * "qkv".index(part), 2).copy_(tensor)
+
+    values = {f"{layer}.{part}": torch.randn((4,) if part == "norm" else (2, 4))
+              for layer in range(3) for part in ("q", "k", "v", "norm")}
+    captured = sluice.capture(load, values, model)
+    assert captured.params_of("1.k") == ["1.qkv"]
+    with sluice.Session.local() as session:
+        transfer = session.transfer(values, captured, late=True,
+                                    window_of=lambda name: int(name.split(".")[0]))
+        for _ in range(2):
+            held: dict[str, Any] = {}
+            done: list[int] = []
+            run = transfer.start()
+            for event in run.events():
+                layer = int(event.tensor.split(".")[0])
+                if isinstance(event, sluice.TensorDone):
+                    done.append(layer)
+                    continue
+                assert all(done.count(before) == 4 for before in range(layer))
+                for name in captured.params_of(event.tensor):
+                    held.setdefault(name, torch.zeros(params[name].shape))
+                run.supply(event.tensor, captured.memory_of(event.tensor, held))
+            assert sorted(run.whole) == sorted(values)
+            for layer in range(3):
+                parts = [values[f"{layer}.{part}"] for part in "qkv"]
+                assert torch.equal(held[f"{layer}.qkv"], torch.cat(parts))
+                assert torch.equal(held[f"{layer}.norm"], values[f"{layer}.norm"])
+    with pytest.raises(sluice.InvalidSpec, match="'1.qkv': it has no memory"):
+        captured.memory_of("1.k")
+    with pytest.raises(sluice.InvalidSpec, match="no destination 'nobody'"):
+        captured.memory_of("nobody")
