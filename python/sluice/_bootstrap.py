@@ -5,18 +5,31 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Union
 
 from . import _sluice
 from ._errors import Disagreement, Error, InvalidSpec, PeerLost
 from ._group import described, error_told
 
 AllGather = Callable[[bytes], "list[bytes]"]
+Token = Union[str, Callable[[], str], None]
 
 _ROLE = "member"
 _PROBE_SECONDS = 3.0
 _RANKS = ("SLUICE_RANK", "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 _PLACE = (*_RANKS, "SLUICE_WORLD", "SLUICE_WORLD_NAME", "MASTER_ADDR", "MASTER_PORT")
+
+
+def text_of(token: Token) -> str | None:
+    """The secret itself. InvalidSpec: a function gave something else; it is not shown."""
+    if not callable(token):
+        return token
+    text = token()
+    if not isinstance(text, str) or not text:
+        raise InvalidSpec(f"token gave {'an empty text' if text == '' else type(text).__name__}; "
+                          "it has to give a str")
+    return text
+
 
 def _number(*names: str) -> int | None:
     for name in names:
@@ -47,13 +60,14 @@ def place_in_environment() -> tuple[str | None, ...]:
 
 def by_environment(options: Mapping[str, Any], overrides: Mapping[str, Any],
                    timeout: float | None
-                   ) -> tuple[_sluice.World, _sluice.Session, InvalidSpec | None]:
+                   ) -> tuple[_sluice.World, _sluice.Session, InvalidSpec | Disagreement | None]:
     """Joins the world that the environment names, and makes a session of all its members.
 
-    Wrong options of this rank come back as an error, which the others have yet to hear of: a rank
-    that left now would let them wait.
+    What is wrong with this rank's options, or with its options beside those of others, comes back
+    as an error. The others have yet to hear of the former: a rank that left now would let them
+    wait.
     """
-    failure: InvalidSpec | None = None
+    failure: InvalidSpec | Disagreement | None = None
     checked: dict[str, Any] = {}
     try:
         checked = _sluice.check_session_options(options)
@@ -61,10 +75,21 @@ def by_environment(options: Mapping[str, Any], overrides: Mapping[str, Any],
         failure = error
     world = _sluice.World.from_environment({}, **overrides)
     try:
-        return world, world.session(False, [], timeout, checked), failure
-    except BaseException:
+        try:
+            native = world.session(False, [], timeout, checked)
+        except Disagreement as error:
+            # All ranks have this error. It may come of what stands for wrong options, which only
+            # their rank knows of. So all meet again, without options, and hear of it.
+            failure = failure or error
+            native = world.session(False, [], timeout, {})
+        return world, native, failure
+    except BaseException as error:
         world.close()
+        if failure is not None and isinstance(error, Error):
+            raise failure from error
         raise
+    finally:
+        del failure  # its traceback has this frame
 
 
 class _Meeting:

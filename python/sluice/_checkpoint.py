@@ -19,7 +19,7 @@ from ._progress import Display
 from ._state import check_name, state_dict_of
 from ._streams import Places, Stream, handle_of, wait_for_stream
 from ._tables import Stats
-from ._texts import listed
+from ._texts import check_names_map, listed
 from ._transfer import Renames
 from ._values import KEY as VALUES_KEY
 from ._values import Value, decoded, encoded, is_plain, split
@@ -287,6 +287,7 @@ def _part(entry: Entry) -> _Part:
 
 
 def _renamed(rename: Renames, name: str) -> str:
+    check_names_map("rename", rename)
     if rename is None:
         return name
     renamed = rename.get(name, name) if isinstance(rename, Mapping) else rename(name)

@@ -7,7 +7,7 @@ from typing import Any
 
 from . import _sluice
 from ._errors import DataLoss, InvalidSpec, Unsupported
-from ._group import Group
+from ._group import Group, different_calls
 from ._halves import Entry, Halves
 
 _MODULUS = 1 << 64
@@ -17,16 +17,20 @@ _BOXES = "boxes"
 def checksums(session: Group, halves: Halves, side: str) -> dict[str, int]:
     """See `Transfer.checksums`."""
 
-    def own() -> list[Any]:
+    def own() -> tuple[str, list[Any]]:
         if side not in ("src", "dst"):
             raise InvalidSpec(f"side is {side!r}; it has to be 'src' or 'dst'")
         entries = halves.sources if side == "src" else halves.targets
-        return [[entry.name, prod(entry.shape), *part]
-                for entry in entries for part in _parts(entry, session.rank)]
+        return side, [[entry.name, prod(entry.shape), *part]
+                      for entry in entries for part in _parts(entry, session.rank)]
 
-    answers = session._exchange(f"checksums of {side}", own)
+    answers = session._exchange("checksums", own)
+    sides = [given for given, _ in answers]
+    if len(set(sides)) > 1:
+        raise different_calls([(sides.index(given), f"checksums of {given}")
+                               for given in dict.fromkeys(sides)])
     copies: dict[str, dict[str, _Copy]] = {}
-    for rank, parts in enumerate(answers):
+    for rank, (_, parts) in enumerate(answers):
         for name, elements, layout, region, volume, number in parts:
             copy = copies.setdefault(name, {}).setdefault(layout, _Copy(name, elements))
             copy.add(rank, region, volume, number)

@@ -15,6 +15,14 @@ if TYPE_CHECKING:
 
 _HOST = 1  # DLPack's kCPU
 
+#: Calls in which ranks vote. A vote carries its call's place here, as votes of other calls meet it
+#: where ranks differ.
+_CALLS = ("from_env", "sync", "load", "save", "allocate", "checksums", "stream",
+          "Stream.load_state_dict", "Stream.close", "trace", "the end of trace", "World.versions",
+          "a round of World.versions")
+_CODES = {call: code for code, call in enumerate(_CALLS)}
+_BALLOT = "sluice.ballot"
+
 
 def host_view(address: int, shape: tuple[int, ...], dtype: str) -> tuple[Any, ...]:
     """The extension's view of dense host memory."""
@@ -22,29 +30,40 @@ def host_view(address: int, shape: tuple[int, ...], dtype: str) -> tuple[Any, ..
 
 
 class Ballot:
-    """An all-gather of one number of each rank. Made by the first vote; thread: the session's."""
+    """An all-gather of two numbers of each rank: of its call, and what it votes for.
+
+    Made by the first vote; thread: the session's.
+    """
 
     def __init__(self, native: _sluice.Session) -> None:
         size, rank = native.size, native.rank
-        self._own = (ctypes.c_int64 * 1)()
-        self._all = (ctypes.c_int64 * size)()
+        self._own = (ctypes.c_int64 * 2)()
+        self._all = (ctypes.c_int64 * (2 * size))()
         ranks = list(range(size))
-        name = "sluice.ballot"
-        own_view = host_view(ctypes.addressof(self._own), (1,), "i64")
-        all_view = host_view(ctypes.addressof(self._all), (size,), "i64")
+        own_view = host_view(ctypes.addressof(self._own), (2,), "i64")
+        all_view = host_view(ctypes.addressof(self._all), (2 * size,), "i64")
         # A run that Ctrl-C has left alone still goes into them, whoever has let go of the ballot.
-        source = (name, (size,), "i64", _sluice.Layout([size], ranks, ["S(0)"]), own_view, None,
-                  self._own)
-        target = (name, (size,), "i64", _sluice.Layout([size], ranks, ["R"]), all_view, None,
-                  self._all)
-        self._rank = rank
+        source = (_BALLOT, (2 * size,), "i64", _sluice.Layout([size], ranks, ["S(0)"]), own_view,
+                  None, self._own)
+        target = (_BALLOT, (2 * size,), "i64", _sluice.Layout([size], ranks, ["R"]), all_view,
+                  None, self._all)
+        self._size = size
         self._connection = native.connect([source], [target], priority=0)
 
-    def vote(self, number: int) -> list[int]:
-        """Collective; blocks. The numbers of all ranks, by rank."""
-        self._own[0] = number
+    def vote(self, call: str, number: int) -> list[int]:
+        """Collective; blocks. The numbers of all ranks, by rank.
+
+        Disagreement, on all ranks: `call` is another one on some.
+        """
+        code = _CODES[call]
+        self._own[0] = code
+        self._own[1] = number
         self._connection.start().wait()
-        return list(self._all)
+        both = self._all[:]
+        codes = both[::2]
+        if codes.count(code) < self._size:
+            raise _other_calls([_CALLS[each] for each in codes])
+        return both[1::2]
 
 
 class Group:
@@ -81,52 +100,60 @@ class Group:
     def size(self) -> int:
         return self._size
 
-    def _vote(self, number: int) -> list[int]:
-        """Collective; blocks. The numbers of all ranks, by rank. Any error is the session's."""
+    def _vote(self, call: str, number: int) -> list[int]:
+        """Collective; blocks. The numbers of all ranks, by rank.
+
+        `call`: one of _CALLS. Disagreement, on all ranks: other ranks make another call. Any other
+        error is the session's.
+        """
         if self._size == 1:
             self._native.poll()
             return [number]
         if self._ballot is None:
-            self._ballot = Ballot(self._native)
-        return self._ballot.vote(number)
+            try:
+                self._ballot = Ballot(self._native)
+            except InvalidSpec as error:
+                raise met_ballot(error, self._rank, call) or error from None
+        return self._ballot.vote(call, number)
 
     def _exchange(self, call: str, make: Callable[[], Any]) -> list[Any]:
         """Collective; blocks. The values that `make` returns, by rank; each has to fit into JSON.
 
         Where `make` raises on a rank, every rank raises: this one what `make` raised, the others
-        InvalidSpec or Unsupported, which names the rank and has the text.
+        InvalidSpec or Unsupported, which names the rank and has the text. `call` and Disagreement:
+        as in `_vote`.
         """
         mine: dict[str, Any] = {}
         failure: Exception | None = None
         try:
-            mine["call"] = call
             mine["value"] = make()
             text = json.dumps(mine)
         except Exception as error:
             failure = error
-            text = json.dumps({"call": call, "error": described(error)})
+            text = json.dumps({"error": described(error)})
         try:
-            answers = [json.loads(answer) for answer in self._all_gather(text.encode())]
+            try:
+                gathered = self._all_gather(call, text.encode())
+            except Disagreement as error:
+                raise error from failure
             if failure is not None:
                 raise failure
         finally:
             del failure  # its traceback has this frame
-        calls = {answer["call"]: rank for rank, answer in reversed(list(enumerate(answers)))}
-        if len(calls) > 1:
-            told = ", ".join(f"rank {rank} {name}" for name, rank in sorted(calls.items()))
-            raise Disagreement(f"ranks call different things: {told}")
+        answers = [json.loads(answer) for answer in gathered]
         errors = [(rank, answer["error"])
                   for rank, answer in enumerate(answers) if "error" in answer]
         if errors:
             raise error_told(errors, f"{call}: ")
         return [answer["value"] for answer in answers]
 
-    def _all_gather(self, payload: bytes, *, only_on: int | None = None) -> list[bytes]:
+    def _all_gather(self, call: str, payload: bytes, *, only_on: int | None = None) -> list[bytes]:
         """Collective; blocks. The bytes of all ranks, by rank. No run may be in flight.
 
-        `only_on`: the one rank that gets them; the others get no more than their own.
+        `call` and Disagreement: as in `_vote`. `only_on`: the one rank that gets them; the others
+        get no more than their own.
         """
-        sizes = self._vote(len(payload))
+        sizes = self._vote(call, len(payload))
         native = self._native
         if native.size == 1:
             return [payload]
@@ -213,6 +240,27 @@ class Group:
         if self._say is not None:
             self._say(json.dumps({"version": flight.version, "sent": sent, "received": received,
                                   "runs": self._runs, "at": time.time(), "seconds": seconds}))
+
+
+def _other_calls(calls: list[str]) -> Disagreement:
+    """What ranks hear that make other calls, of which the first rank of each is named."""
+    first = {call: rank for rank, call in reversed(list(enumerate(calls)))}
+    return different_calls(sorted((rank, call) for call, rank in first.items()))
+
+
+def different_calls(calls: list[tuple[int, str]], more: str = "") -> Disagreement:
+    """The error of ranks with the calls that they make."""
+    told = ", ".join(f"rank {rank} {call}" for rank, call in calls)
+    return Disagreement(f"ranks call different things: {told}{more}: all ranks make the same calls "
+                        "in the same order", ranks=[rank for rank, _ in calls])
+
+
+def met_ballot(error: Error, rank: int, call: str) -> Disagreement | None:
+    """What it means that tensors of a transfer have met a ballot: that calls differ."""
+    if error.tensor != _BALLOT:
+        return None
+    other = "transfer" if call != "transfer" else "a call such as sync, load or save"
+    return different_calls([(rank, call)], f", another rank {other}")
 
 
 Description = tuple[str, "str | None", int]

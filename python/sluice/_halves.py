@@ -31,6 +31,9 @@ class Halves:
     finish: Callable[[], None] | None = None
     #: Of each side: says which parameter has other memory now, or None.
     moved: tuple[Callable[[], InvalidSpec | None] | None, ...] = (None, None)
+    #: Names for which this rank gives None: for errors.
+    sources_none: list[str] = field(default_factory=list)
+    targets_none: list[str] = field(default_factory=list)
 
     def first_without_memory(self) -> str | None:
         """A destination of which this rank owns elements, and has no memory for them."""
@@ -67,7 +70,7 @@ def read_halves(session: Group, src: Any, dst: Any, *, windows: WindowOf) -> Hal
     targets = read_half(session, dst, _state.DST, windows)
     return Halves(_held(sources.entries), _held(targets.entries), targets.aliases,
                   {**sources.renames, **targets.renames}, targets.finish,
-                  (sources.moved, targets.moved))
+                  (sources.moved, targets.moved), sources.nones, targets.nones)
 
 
 def _held(entries: list[Entry]) -> list[Entry]:

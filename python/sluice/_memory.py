@@ -92,9 +92,11 @@ def _check(described: Described, tensor: str | None, writable: bool, late: bool)
                 raise InvalidSpec(f"{in_words(tensor)}strides {list(described.strides)} run "
                                   "backwards; give a copy", tensor=tensor)
             if writable and size > 1 and stride == 0:
-                raise InvalidSpec(f"{in_words(tensor)}a destination of shape {list(sizes)} and "
-                                  f"strides {list(described.strides)} has elements at one place",
-                                  tensor=tensor)
+                raise InvalidSpec(
+                    f"{in_words(tensor)}several elements of a destination of shape {list(sizes)} "
+                    f"and strides {list(described.strides)} have one place in memory, as after "
+                    "expand(); give memory of its own, such as contiguous(), and copy from there",
+                    tensor=tensor)
     if described.ptr == 0 and prod(sizes) and not late:
         raise InvalidSpec(f"{in_words(tensor)}it has no memory: it is on meta, or was freed",
                           tensor=tensor)

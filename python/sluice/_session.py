@@ -43,6 +43,8 @@ class Member:
         return f"{self.name} (process {self.pid} on {self.host})"
 
 
+_END_OF_TRACE = "the end of trace"
+
 _coming: set[tuple[str | None, ...]] = set()  # places of sessions that from_env makes now
 
 
@@ -72,20 +74,20 @@ class Session(Group):
     # Who takes part.
 
     @classmethod
-    def from_env(cls, *, token: str | None = None, wires: str | None = None,
+    def from_env(cls, *, token: _bootstrap.Token = None, wires: str | None = None,
                  bind: str | None = None, join_timeout: float | None = None,
                  **options: Unpack[SessionOptions]) -> Session:
         """Collective; blocks. A session of all processes that one launcher has started.
 
         RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say who meets where (torchrun, Slurm); so do
         the variables of Open MPI, MPICH and Slurm, and SLUICE_RANK, SLUICE_SIZE, SLUICE_WORLD.
-        docs/joining.md has all of them. Needs no PyTorch. `token`: a secret that all ranks know,
-        or SLUICE_TOKEN; needed unless they meet on the loopback interface. `join_timeout`: seconds
-        to wait for the store, at most 5 minutes, and for the others. None: SLUICE_WORLD_TIMEOUT, or
-        no limit for the others.
+        docs/joining.md has all of them. Needs no PyTorch. `token`: a secret that all ranks know, or
+        a function that returns it; None: SLUICE_TOKEN. It is needed unless they meet on the
+        loopback interface. `join_timeout`: seconds to wait for the store, at most 5 minutes, and
+        for the others. None: SLUICE_WORLD_TIMEOUT, or no limit for the others.
         """
         overrides: dict[str, Any] = {}
-        for name, value in (("token", token), ("wires", wires), ("bind", bind),
+        for name, value in (("token", _bootstrap.text_of(token)), ("wires", wires), ("bind", bind),
                             ("timeout", join_timeout)):
             if value is not None:
                 overrides[name] = value
@@ -103,11 +105,13 @@ class Session(Group):
             _coming.discard(place)
 
         def check() -> None:
-            if failure is not None:
+            if isinstance(failure, InvalidSpec):
                 raise failure
 
         try:
             session._exchange("from_env", check)
+            if failure is not None:
+                raise failure  # options of ranks differ, and none is wrong by itself
         except BaseException:
             session.close()
             raise
@@ -220,6 +224,10 @@ class Session(Group):
         `sluice.into` returns. Values are DTensors, tensors of PyTorch, arrays of NumPy and others
         that speak DLPack, `sluice.Tensor` or `sluice.Boxes`. A plain tensor is a whole copy, on the
         ranks that give it.
+
+        **Give a module itself, not its `state_dict()`.** A dict keeps the memory that the module
+        had, so after `to(dtype)`, `load_state_dict(assign=True)` or `.data =` old values move, and
+        no error says so. Of a module, `start` notices.
 
         `rename`: {name of destination: name of source}, given by any rank; or a function that takes
         each destination's name of this rank and returns its source's. `window_of`: a dict or
@@ -372,9 +380,9 @@ class Session(Group):
     def _write_trace(self, path: str) -> None:
         """Collective; blocks. Rank 0 writes what all ranks have recorded."""
         record = bytes(self._native.trace())
-        self._vote(0)
-        clocks = self._vote(time.monotonic_ns())  # as they left that vote
-        records = self._all_gather(record, only_on=0)
+        self._vote(_END_OF_TRACE, 0)
+        clocks = self._vote(_END_OF_TRACE, time.monotonic_ns())  # as they left that vote
+        records = self._all_gather(_END_OF_TRACE, record, only_on=0)
 
         def write() -> None:
             if self._rank > 0:
@@ -394,7 +402,7 @@ class Session(Group):
                 raise Error(f"cannot write the trace to {path}: {error.strerror}",
                             code=Code.FAILED_PRECONDITION) from error
 
-        self._exchange("trace", write)
+        self._exchange(_END_OF_TRACE, write)
 
     def poll(self) -> None:
         """Makes progress without blocking. Raises the error that has ended the session."""

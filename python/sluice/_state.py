@@ -13,7 +13,8 @@ from ._dtypes import dtype_name
 from ._errors import InvalidSpec
 from ._layouts import Box, Boxes, Layout, Tensor, check_extents
 from ._memory import CPU, Described, View, describe, is_tensor
-from ._texts import is_utf8
+from ._texts import check_names_map, is_utf8
+from ._values import is_plain
 
 SRC = "src"
 DST = "dst"
@@ -98,6 +99,8 @@ class Half:
     finish: Callable[[], None] | None = None
     #: Says which parameter has other memory now than when it was read, or None.
     moved: Callable[[], InvalidSpec | None] | None = None
+    #: Names that have None, which is left out.
+    nones: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -147,13 +150,18 @@ def halves(state: Any, side: str, *, rank: int, rank_of: _dtensor.RankOf | None 
     seen: set[str] = set()
     tied: dict[Any, str] = {}
     for name, value in items:
-        if value is None or isinstance(value, Boxes) and not len(value):
+        if value is None:
+            half.nones.append(name)
+            continue
+        if isinstance(value, Boxes) and not len(value):
             continue
         if isinstance(value, Tensor) and isinstance(value.layout, Boxes) and not len(value.layout):
             continue  # a rank that holds nothing of it
         if name in seen:
             raise InvalidSpec(f"tensor '{name}' is there twice", tensor=name)
         seen.add(check_name(name))
+        if is_plain(value):
+            raise _no_tensor(name, value)
         entry = read_entry(name, value, side, rank=rank, rank_of=rank_of)
         if (key := _memory_key(entry, value)) is not None and side == DST:
             first = tied.setdefault(key, name)
@@ -167,6 +175,15 @@ def halves(state: Any, side: str, *, rank: int, rank_of: _dtensor.RankOf | None 
     if hasattr(module, "named_parameters") and hasattr(module, "named_buffers"):
         half.moved = _moved(module, {entry.name for entry in half.entries})
     return half
+
+
+def _no_tensor(name: str, value: Any) -> InvalidSpec:
+    kind = type(value).__name__
+    instead = ", or make it a tensor" if isinstance(value, (int, float)) else ""
+    article = "an" if kind[0] in "aeiou" else "a"
+    return InvalidSpec(f"'{name}' is {article} {kind}, and only tensors move: leave it out, as by "
+                       "{k: v for k, v in state.items() if hasattr(v, 'shape')}"
+                       f"{instead}; save and load keep numbers, texts and lists", tensor=name)
 
 
 def _moved(module: Any, names: set[str]) -> Callable[[], InvalidSpec | None]:
@@ -185,11 +202,15 @@ def _moved(module: Any, names: set[str]) -> Callable[[], InvalidSpec | None]:
     def moved() -> InvalidSpec | None:
         now = forms()
         for name, form in before.items():
-            if (own := now.get(name)) != form:
-                what = "another dtype, shape or stride" if own and own[0] == form[0] else (
+            own = now.get(name)
+            if own is None:
+                return InvalidSpec(f"tensor '{name}': the module has no '{name}' any more; make a "
+                                   "new transfer", tensor=name)
+            if own != form:
+                what = "another dtype, shape or stride" if own[0] == form[0] else (
                     "other memory")
-                return InvalidSpec(f"tensor '{name}': the module has {what} for it than when it was "
-                                   "bound; give the module to rebind, or make a new transfer",
+                return InvalidSpec(f"tensor '{name}': the module has {what} for it than when it "
+                                   "was bound; give the module to rebind, or make a new transfer",
                                    tensor=name)
         return None
 
@@ -247,6 +268,7 @@ def _flat(prefix: str, state: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _with_views(items: Iterable[tuple[str, Any]], views: Any) -> Iterator[tuple[str, Any]]:
+    check_names_map("views", views)
     unknown = set(views) if isinstance(views, Mapping) else set()
     for name, value in items:
         if views is None:
@@ -264,6 +286,7 @@ def _with_views(items: Iterable[tuple[str, Any]], views: Any) -> Iterator[tuple[
 
 
 def _renames(rename: Any, entries: list[Entry]) -> dict[str, str]:
+    check_names_map("rename", rename)
     if rename is None:
         return {}
     given: dict[str, str] = {}
@@ -280,6 +303,7 @@ def _renames(rename: Any, entries: list[Entry]) -> dict[str, str]:
 
 def _window(name: str, own: int | None, window_of: WindowOf) -> int | None:
     given = None
+    check_names_map("window_of", window_of)
     if window_of is not None:
         given = window_of.get(name) if isinstance(window_of, Mapping) else window_of(name)
     window = own if given is None else given

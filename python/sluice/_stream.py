@@ -349,7 +349,7 @@ class Stream:
         def read() -> None:
             self._options["cursor"] = _cursor_of(state)
 
-        self._session._exchange("load_state_dict", read)
+        self._session._exchange("Stream.load_state_dict", read)
         self._give_up_batch()
         self._native.close()
         self._native = self._session._native.open_stream(self._options, self._generator)
@@ -375,7 +375,7 @@ class Stream:
         self._give_up_batch()
         try:
             if together and not self._over:
-                self._session._vote(0)
+                self._session._vote("Stream.close", 0)
         finally:
             self._over = True
             self._native.close()
@@ -405,14 +405,23 @@ def _dataset_kind() -> Any:
 
     Of each dataset a class of its own would keep the stream, as classes refer to themselves.
     """
-    from torch.utils.data import IterableDataset
+    from torch.utils.data import IterableDataset, get_worker_info
+
+    def refusal() -> InvalidSpec:
+        return InvalidSpec("a stream's dataset stays in the process of its session: give the "
+                           "DataLoader num_workers=0, as the stream reads ahead by itself")
 
     class Dataset(IterableDataset[Any]):
         def __init__(self, stream: Stream, take: Callable[[Batch], Any] | None) -> None:
             self._stream = stream
             self._take = take
 
+        def __reduce__(self) -> Any:
+            raise refusal()  # a loader sends it to workers that are spawned
+
         def __iter__(self) -> Iterator[Any]:
+            if get_worker_info() is not None:
+                raise refusal()
             for batch in self._stream:
                 yield batch.tensor if self._take is None else self._take(batch)
                 batch._give_back()

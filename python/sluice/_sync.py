@@ -105,7 +105,7 @@ def sync(src: Any = None, dst: Any = None, *, session: Group, rename: Renames = 
     call = _Call(session, plans, bool(ignore_unused))
     call.read(src, dst, rename, version)
     fitting = call.fitting
-    for vote in session._vote(fitting):
+    for vote in session._vote("sync", fitting):
         fitting &= vote
     first = fitting == 0
     if first:
@@ -177,7 +177,9 @@ class _Call:
         self._aliases, self._finish = halves.aliases, halves.finish
         self._renames = {**_rename_map(rename, halves.targets), **halves.renames}
         if (name := halves.first_without_memory()) is not None:
-            raise InvalidSpec(f"destination '{name}' has no memory", tensor=name)
+            raise InvalidSpec(f"destination '{name}' has no memory (it is on meta, was freed, or "
+                              "has no view): give it memory before, or use "
+                              "session.transfer(late=True)", tensor=name)
         self._signature = _signature(halves, self._renames, self._ignore_unused)
         for place in self._plans.find(self._signature):
             plan = self._plans.at(place)

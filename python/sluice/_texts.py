@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ._errors import InvalidSpec
@@ -18,6 +18,12 @@ def check_text(what: str, value: Any) -> str:
     if not isinstance(value, str) or not is_utf8(value):
         raise InvalidSpec(f"{what} is {value!r}; it has to be a str that UTF-8 can hold")
     return value
+
+
+def check_names_map(what: str, given: Any) -> None:
+    """InvalidSpec unless `given`, which says something for names, can be asked, or is None."""
+    if given is not None and not isinstance(given, Mapping) and not callable(given):
+        raise InvalidSpec(f"{what} is {given!r}; it has to be a dict or a function")
 
 
 def listed(texts: Sequence[str], most: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from copy import copy
@@ -13,13 +12,14 @@ from weakref import proxy
 
 from . import _sluice
 from ._errors import Error, InvalidSpec, Timeout
-from ._group import Group, described
+from ._group import Group, described, met_ballot
 from ._halves import Entry, Halves, as_views, read_halves
+from ._log import caution
 from ._progress import Display
 from ._state import check_name
 from ._streams import Order, Places, Stream, handle_of
 from ._tables import Stats
-from ._texts import INT64_MAX
+from ._texts import INT64_MAX, check_names_map, listed
 from ._watch import Watch
 
 _OF_GPUS = ("nccl", "cuda_ipc")  # wires that take device memory
@@ -163,10 +163,9 @@ class Transfer:
         session._told_of_host = True
         slow = [wire for wire in session.wires() if wire["wire"] not in _OF_GPUS]
         if slow and self.stats["sent_bytes"] + self.stats["received_bytes"]:
-            warnings.warn(f"rank {session.rank}: device memory goes through the host to rank "
-                          f"{slow[0]['rank']} ({slow[0]['wire']}), which is slow. Make the "
-                          'session with transport="cuda_ipc" within a node, or "nccl"',
-                          stacklevel=3)
+            caution(f"rank {session.rank}: device memory goes through the host to rank "
+                    f"{slow[0]['rank']} ({slow[0]['wire']}), which is slow. Make the session with "
+                    'transport="cuda_ipc" within a node, or "nccl"')
 
     def run(self, version: int | str | None = None, *, timeout: float | None = None,
             stream: Stream = None) -> None:
@@ -279,6 +278,7 @@ class Flight:
         self.names = transfer._names
         self.bytes_moved = transfer._bytes_moved
         self.events: deque[Event] | None = deque() if events else None
+        self.whole: list[str] = []  # where there are events
         self.begin = time.monotonic()
         self.version: int | None = None  # where somebody is to be told
         self.over = False
@@ -313,7 +313,11 @@ class Flight:
         if self.events is None or kind == "failed":
             return
         name = self.names[tensor]
-        self.events.append(NeedsMemory(name) if kind == "needs_memory" else TensorDone(name))
+        if kind == "needs_memory":
+            self.events.append(NeedsMemory(name))
+        else:
+            self.events.append(TensorDone(name))
+            self.whole.append(name)
 
     def raise_failure(self) -> None:
         """How the run that is over has failed, to everyone who asks."""
@@ -470,6 +474,17 @@ class Run:
             self._step(pause)
             pause = min(0.001, pause + 0.0001)
 
+    @property
+    def whole(self) -> list[str]:
+        """The tensors of which this rank's part is done, also where the run has failed.
+
+        Of a run with events: of others it is not known. Other destinations are then undefined.
+        """
+        if self._flight.events is None:
+            raise InvalidSpec(f"run {self.number} was started without events=True")
+        self._session._take_events()
+        return list(self._flight.whole)
+
     def supply(self, tensor: str, memory: Any, *, stream: Stream = None) -> None:
         """Destination memory for one tensor of a transfer with late=True, by its name.
 
@@ -548,14 +563,31 @@ def connect_halves(session: Group, halves: Halves, renames: dict[str, str],
     except Error as error:
         if isinstance(failure, Error):
             raise _of_rank(failure, session.rank) from error
-        raise error from failure
+        if failure is not None:
+            raise error from failure
+        if (other := met_ballot(error, session.rank, "transfer")) is not None:
+            raise other from error
+        if nones := _given_none(str(error), halves, renames):
+            text = f"{error}; rank {session.rank} gives None for {nones}"
+            raise type(error)(text, code=error.code, ranks=(*error.ranks, session.rank),
+                              tensor=error.tensor) from None
+        raise
     finally:
         del failure  # its traceback has this frame
     transfer = Transfer(session, native, halves, late)
     if not transfer.names:
-        warnings.warn("no rank gives a tensor to this transfer, which moves nothing",
-                      stacklevel=4)
+        caution("no rank gives a tensor as src= or dst=, so nothing moves")
     return transfer
+
+
+def _given_none(text: str, halves: Halves, renames: dict[str, str]) -> str:
+    """The tensors that an error finds on one side alone, and that are None here on the other."""
+    lacking, _, unused = text.partition("no target asks for source ")
+    if "no rank has a source for target " not in lacking:
+        lacking = ""
+    found = [name for name in halves.sources_none if f"'{name}'" in lacking]
+    found += [name for name in halves.targets_none if f"'{renames.get(name, name)}'" in unused]
+    return listed([f"'{name}'" for name in found], 3)
 
 
 def _of_rank(failure: Error, rank: int) -> Error:
@@ -565,6 +597,7 @@ def _of_rank(failure: Error, rank: int) -> Error:
 
 
 def _rename_map(rename: Renames, targets: Iterable[Entry]) -> dict[str, str]:
+    check_names_map("rename", rename)
     if rename is None:
         return {}
     if isinstance(rename, Mapping):

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from ._session import Session
     from ._world import World
 
-# What a member votes for before each version, in place of the number of its last one.
+_ROUND = "a round of World.versions"  # of the vote before each version
+
+# What a member votes for there, in place of the number of its last one.
 _ENDS = -1  # it leaves
 _JOINED = -2  # others wait for the next session
 
@@ -81,7 +83,7 @@ class Versions(Iterator[int]):
         self._is_over = True
         while session is not None:
             try:
-                session._vote(_ENDS)
+                session._vote(_ROUND, _ENDS)
             except (PeerLost, Timeout) as error:
                 inform(f"{_first_line(error)}; the others hear in the next session that this "
                        "member leaves")
@@ -120,7 +122,7 @@ class Versions(Iterator[int]):
 
     def _agree(self, session: Session) -> int | None:
         """Collective. The next version's number; None: the session is over."""
-        votes = session._vote(_JOINED if self._has_joiners(session) else self._last)
+        votes = session._vote(_ROUND, _JOINED if self._has_joiners(session) else self._last)
         leavers = [member for member, vote in zip(session.members, votes) if vote == _ENDS]
         self._is_over = bool(leavers) and not self._is_enough_without(session, leavers)
         if leavers or _JOINED in votes:

@@ -44,10 +44,12 @@ class Watch:
                                                   self._strides):
             if (now := tensor.data_ptr()) != address:
                 what = "was freed" if now == 0 else "has moved to other memory"
-                return InvalidSpec(f"tensor '{name}' {what} since it was bound", tensor=name)
+                return InvalidSpec(f"tensor '{name}' {what} since it was bound; give it to "
+                                   "rebind, or make a new transfer", tensor=name)
             if _strides(tensor) != strides:
                 return InvalidSpec(f"tensor '{name}' was bound with strides {strides} and now has "
-                                   f"{_strides(tensor)}", tensor=name)
+                                   f"{_strides(tensor)}; give it to rebind, or make a new "
+                                   "transfer", tensor=name)
         return None
 
 
@@ -75,5 +77,6 @@ class _Watched:
         for name, memory, before in zip(self.names, self.objects, self.shapes):
             if memory.shape != before:
                 return InvalidSpec(f"tensor '{name}' was bound with local shape {tuple(before)} "
-                                   f"and now has {tuple(memory.shape)}", tensor=name)
+                                   f"and now has {tuple(memory.shape)}: make a new transfer",
+                                   tensor=name)
         return None

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Union
 
 from . import _bootstrap, _sluice
+from ._bootstrap import Token
 from ._errors import Error, InvalidSpec
 from ._log import inform
 from ._session import Member, Session
@@ -41,8 +42,8 @@ class World:
         self._versions: Versions | None = None
 
     @classmethod
-    def join(cls, url: str | None = None, *, role: str | None = None, token: str | None = None,
-             token_file: str | None = None, roles: Roles = None, rank: int | None = None,
+    def join(cls, url: str | None = None, *, role: str | None = None, token: Token = None,
+             token_file: str | None = None, roles: Roles = None, rank: int | str | None = None,
              size: int | None = None, name: str | None = None, serve: bool | None = None,
              timeout: float | None = None, store_timeout: float | None = None,
              lease: float = 10.0, wires: str | None = None, bind: str | None = None) -> World:
@@ -51,16 +52,19 @@ class World:
         `url`: where the store is, "tcp://HOST:PORT". Rank 0 of the first role serves it, if nobody
         does and HOST is its own. `roles`: all roles in one order on all members, with their sizes
         or without. Name the role first that lives longest: its rank 0 takes the store with it.
-        `rank` and `size` of this role come from the launcher. What is not given comes from the
-        environment, as docs/joining.md says: SLUICE_WORLD, SLUICE_ROLE and others.
+        `rank` and `size` of this role come from the launcher. `rank="any"`: the store gives the
+        lowest one that nobody has, and `size` is how many there can be. What is not given comes
+        from the environment, as docs/joining.md says: SLUICE_WORLD, SLUICE_ROLE and others.
 
-        Times are in seconds. `timeout`: how long calls wait for members; None:
+        `token`: a secret that all members know, or a function that returns one. `token_file`: where
+        it is written. Times are in seconds. `timeout`: how long calls wait for members; None:
         SLUICE_WORLD_TIMEOUT, or no limit. `store_timeout`: how long to wait for the store; None:
         `timeout`, and at most 300.
 
         InvalidSpec: an argument or a variable; or another process is this member. PeerLost or
         Timeout: no store. Disagreement: another member declares other roles. Error: a wrong token.
         """
+        token = _bootstrap.text_of(token)
         overrides: dict[str, Any] = {"lease": lease}
         for option, value in (("name", name), ("serve", serve), ("timeout", timeout),
                               ("store_timeout", store_timeout), ("wires", wires), ("bind", bind),
@@ -80,7 +84,9 @@ class World:
 
     @property
     def rank(self) -> int:
-        """Of this member in its role."""
+        """Of this member in its role. One that the store gave may be another one after a `session`
+        that has waited for a store that was started anew.
+        """
         return self._rank
 
     @property
@@ -145,6 +151,7 @@ class World:
                               "next one")
         native = self._native.session(epoch=True, at_least=at_least, timeout=join_timeout,
                                       options=checked)
+        self._rank = int(self._native.rank)
         members = [Member(**member) for member in self._native.epoch_members()]
         self._session = Session(native, members=members, epoch=self.epoch,
                                 rank_of=_RanksOfRole(members, self._role, self.epoch))
@@ -225,11 +232,21 @@ class World:
         return f"<sluice.World, {self._role} {self._rank} of {self._size}>"
 
 
-def _identity(role: str | None, roles: Roles, rank: int | None,
+def _identity(role: str | None, roles: Roles, rank: int | str | None,
               size: int | None) -> dict[str, str]:
     """What says which member this is, as variables of the environment. InvalidSpec."""
     variables: dict[str, str] = {}
-    if rank is not None or size is not None:
+    if rank is None and os.environ.get("SLUICE_RANK") == "any":
+        rank = "any"
+    if rank == "any":
+        if size is None and isinstance(roles, Mapping):
+            size = roles.get(role or os.environ.get("SLUICE_ROLE", ""))
+        variables["SLUICE_RANK"] = "any"
+        if size is not None:
+            variables["SLUICE_SIZE"] = str(size)
+    elif isinstance(rank, str):
+        raise InvalidSpec(f"rank is {rank!r}; it has to be a number, or \"any\"")
+    elif rank is not None or size is not None:
         rank = _bootstrap.rank_from_environment() if rank is None else rank
         size = _bootstrap.size_from_environment() if size is None else size
         if rank is None or size is None:
@@ -249,6 +266,9 @@ def _identity(role: str | None, roles: Roles, rank: int | None,
                 raise InvalidSpec(f"roles has {name!r}, which is no name")
             if not isinstance(count, int) or count < 0:
                 raise InvalidSpec(f"roles says {count!r} members of '{name}'")
+        own = own or (next(iter(sizes)) if len(sizes) == 1 else None)
+        if size is not None and own and sizes[own] not in (0, size):
+            raise InvalidSpec(f"size is {size}, and roles says {sizes[own]} of '{own}'")
         variables["SLUICE_ROLES"] = ",".join(f"{name}:{count}" if count else name
                                              for name, count in sizes.items())
     return variables

@@ -95,7 +95,7 @@ BAD: dict[str, tuple[Call, str, str | None]] = {
     "no dtype": (giving(given={"a": np.zeros(4, "datetime64[s]")}),
                  "'a': dtype datetime64[s] is not supported", "a"),
     "read only": (giving(given={"a": LOCKED}), "'a': its memory cannot be written to", "a"),
-    "no tensor": (giving(given={"a": "a text"}), "'a': a str is no tensor", "a"),
+    "no tensor": (giving(given={"a": "a text"}), "'a' is a str, and only tensors move", "a"),
     "local shape": (giving(given=[sluice.Tensor("a", (4,), "f32", sluice.Layout([0, 1], "S(0)"),
                                                 np.zeros(4, np.float32))]),
                     "'a': its memory has shape [4]", "a"),
@@ -147,8 +147,8 @@ OTHERS: dict[str, tuple[Call, str, str, list[int], str | None]] = {
     "seed": (storing("stream", seed=1), "Disagreement",
              "ranks disagree on the stream's options", [0, 1], None),
     "call": (lambda session, folder, wrong: session.allocate(8) if wrong else session.stream(
-        f"buffered:{folder}", format="npy"), "Disagreement", "rank 1 allocate, rank 0 stream", [],
-        None),
+        f"buffered:{folder}", format="npy"), "Disagreement", "ranks call different things: rank 0 stream, rank "
+        "1 allocate: all ranks make the same calls in the same order", [0, 1], None),
 }
 
 

@@ -63,7 +63,7 @@ def test_one_file(form: str, session: sluice.Session, tmp_path: Path,
     given = FORMS.get(form, lambda path: f"{form}:{path}")
     session.load(given(second), {"b": found}, progress=False)
     assert found.tolist() == (values() + 1).tolist()
-    with pytest.raises(sluice.InvalidSpec, match="lacks 1 tensors: 'a'"):
+    with pytest.raises(sluice.InvalidSpec, match="lacks 1 tensor: 'a'"):
         session.load(given(second), {"a": found}, progress=False)
     with pytest.raises(sluice.InvalidSpec, match="there is no .*none.safetensors"):
         session.load(given(tmp_path / "none.safetensors"), {"a": found}, progress=False)

@@ -305,6 +305,29 @@ def test_lost_peer() -> None:
     assert 0 in alive.result["ranks"]
 
 
+def rank_closes_early(session: sluice.Session) -> Any:
+    """Rank 0 leaves the session by an exception of its own, and its process goes on."""
+    transfer = session.transfer({"w": np.ones(8, np.float32)} if session.rank == 0 else None,
+                                {"w": np.zeros(8, np.float32)} if session.rank == 1 else None)
+    transfer.run()
+    meet("both have run")
+    if session.rank == 0:
+        with pytest.raises(ZeroDivisionError), session:
+            print(1 / 0)
+        hear("rank 1 has waited")
+        return None
+    error = error_of(transfer.run)
+    tell("rank 1 has waited")
+    return error
+
+
+def test_a_rank_that_has_closed_its_session_is_named() -> None:
+    _, error = run_ranks(2, rank_closes_early, timeout=3.0)
+    assert error["types"][0] in ("Timeout", "PeerLost"), error
+    assert "rank 0 has closed its session; all ranks make the same calls" in error["text"], error
+    assert "progress_thread" not in error["text"], error
+
+
 def test_close_does_not_wait_for_ever_for_another_rank() -> None:
     """The run waits for a rank that is there, and does not start it."""
     closed = threading.Event()
@@ -339,8 +362,8 @@ def test_what_ranks_exchange_is_kept_while_a_run_is_in_flight() -> None:
         ballot = _group.Ballot(native)
         if rank == 1:
             joined.wait(120)
-            return ballot.vote(5)
-        ballot._own[0] = 4
+            return ballot.vote("sync", 5)
+        ballot._own[:] = [_group._CODES["sync"], 4]
         buffers = [weakref.ref(ballot._own), weakref.ref(ballot._all)]
         run = ballot._connection.start()
         del ballot

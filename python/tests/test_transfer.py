@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import time
 from typing import Any
 
@@ -210,6 +211,31 @@ def test_windows() -> None:
         assert {name for _, name in events[:4]} == {"layer0", "layer1"}
     assert "InvalidSpec" in wrong["types"] and "layer" in wrong["text"]
     assert "InvalidSpec" in nobody["types"] and nobody["tensor"] == "nobody"
+
+
+def rank_is_left_half_way(session: sluice.Session) -> Any:
+    names = ["layer0", "layer1"]
+    if session.rank == 0:
+        run = session.transfer({name: np.ones(8, np.float32) for name in names}).start()
+        hear("layer0 is whole")
+        os._exit(9)
+    late = [sluice.Tensor(name, (8,), "f32") for name in names]
+    transfer = session.transfer(None, late, window_of=lambda name: int(name[-1]), late=True)
+    held = np.zeros(8, np.float32)
+    run = transfer.start()
+    before = run.whole
+    with pytest.raises(sluice.PeerLost):
+        for event in run.events():
+            if isinstance(event, sluice.TensorDone):
+                tell("layer0 is whole")
+            elif event.tensor == "layer0":
+                run.supply(event.tensor, held)
+    return [before, run.whole, held.tolist()]
+
+
+def test_a_run_that_failed_says_what_is_whole() -> None:
+    _, left = ranks_end(2, rank_is_left_half_way)
+    assert left.result == [[], ["layer0"], [1.0] * 8], left.output
 
 
 def test_late_has_to_be_said(session: sluice.Session) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -160,7 +161,13 @@ def test_bad_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     for bad, text in (({"url": url}, "SLUICE_RANK"), ({"rank": 0, "size": 1}, "SLUICE_WORLD"),
                       ({"url": url, "rank": 3, "size": 2}, "rank is 3"),
                       ({"url": url, "rank": 0, "size": 1, "role": "x", "roles": ["a", "b"]},
-                       "role is 'x'")):
+                       "role is 'x'"),
+                      ({"url": url, "rank": 0, "size": 2, "role": "a", "roles": {"a": 1, "b": 2}},
+                       "size is 2, and roles says 1 of 'a'"),
+                      ({"url": url, "rank": 0, "size": 2, "roles": {"a": 1}},
+                       "size is 2, and roles says 1 of 'a'"),
+                      ({"url": url, "rank": "any", "size": 3, "role": "b", "roles": {"b": 2}},
+                       "size is 3, and roles says 2 of 'b'")):
         with pytest.raises(sluice.InvalidSpec, match=text):
             sluice.World.join(**bad)  # type: ignore[arg-type]
     monkeypatch.setenv("SLUICE_ROLES", "a:many")
@@ -169,6 +176,28 @@ def test_bad_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANK", "first")
     with pytest.raises(sluice.InvalidSpec, match="RANK is 'first'"):
         sluice.World.join(url, size=1)
+
+
+def test_the_store_gives_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SLUICE_RANK", "SLUICE_SIZE", "SLUICE_ROLES", "SLUICE_ROLE", "RANK"):
+        monkeypatch.delenv(name, raising=False)
+    url = f"tcp://127.0.0.1:{free_port()}"
+    roles = {"trainer": 1, "server": 2}
+    with sluice.World.join(url, role="trainer", rank=0, size=1, roles=roles, token=lambda: "t"):
+        join = partial(sluice.World.join, url, role="server", rank="any", token="t", timeout=5.0)
+        with join(roles=roles) as first, join(roles=roles) as second:
+            assert (first.rank, first.size, second.rank) == (0, 2, 1)
+            first.close()
+            with join(size=2, roles=["trainer", "server"]) as third:
+                assert third.rank == 0
+                with pytest.raises(sluice.InvalidSpec, match="2 members, and all of them"):
+                    join(roles=roles)
+        with pytest.raises(sluice.InvalidSpec, match="how many members"):
+            join(roles=["trainer", "server"])
+    with pytest.raises(sluice.InvalidSpec, match="'all'.* or \"any\""):
+        sluice.World.join(url, role="server", rank="all", roles=roles)
+    with pytest.raises(sluice.InvalidSpec, match="token gave int"):
+        sluice.World.join(url, rank=0, size=1, token=lambda: 7)  # type: ignore
 
 
 def test_wrong_role_of_session() -> None:

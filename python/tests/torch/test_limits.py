@@ -149,14 +149,43 @@ def rank_changes_memory(how: str, runs: int) -> Any:
         return [error_of(transfer.run), bool((other == torch.arange(100)).all()), session.rank]
 
 
-@pytest.mark.parametrize("how,text", [("freed", "was freed"), ("resized", "(50,)"),
-                                      ("replaced", "moved to other memory")])
+@pytest.mark.parametrize("how,text", [
+    ("freed", "was freed since it was bound; give it to rebind, or make a new transfer"),
+    ("resized", "now has (50,): make a new transfer"),
+    ("replaced", "has moved to other memory since it was bound; give it to rebind, or make a ")])
 @pytest.mark.parametrize("runs", [0, 2])
 def test_bound_tensors_that_changed(how: str, text: str, runs: int) -> None:
     for error, moved, rank in run_job(2, rank_changes_memory, how, runs):
         assert "InvalidSpec" in error["types"], error
         assert text in error["text"] and error["tensor"] == "w" and error["ranks"] == [0], error
         assert rank == 0 or moved == (runs > 0)
+
+
+def test_a_module_that_changed(session: sluice.Session) -> None:
+    source = {"weight": value(), "bias": torch.ones(4)}
+    target = torch.nn.Linear(6, 4)
+    transfer = session.transfer(source, target)
+    target.register_buffer("more", torch.zeros(2))
+    transfer.run()
+    assert torch.equal(target.weight, value()) and target.more.tolist() == [0, 0]
+    del target.bias
+    with pytest.raises(sluice.InvalidSpec, match="'bias': the module has no 'bias' any more; make "
+                                                 "a new transfer"):
+        transfer.run()
+
+
+def test_a_state_dict_keeps_the_memory_that_the_module_had(session: sluice.Session) -> None:
+    module, found = torch.nn.Linear(6, 4, bias=False), {"weight": torch.zeros(SHAPE)}
+    transfer = session.transfer(module.state_dict(), found)
+    before = module.weight.detach().clone()
+    module.load_state_dict({"weight": value()}, assign=True)
+    transfer.run()
+    assert torch.equal(found["weight"], before)
+    with pytest.raises(sluice.InvalidSpec, match="'weight': the module has other memory"):
+        module.weight.data = value()
+        transfer = session.transfer(module, found)
+        module.load_state_dict({"weight": value()}, assign=True)
+        transfer.run()
 
 
 def test_dtypes_of_pytorch(tmp_path: Path) -> None:

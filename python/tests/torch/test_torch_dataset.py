@@ -7,6 +7,7 @@ import struct
 from typing import Any
 from weakref import ref
 
+import pytest
 import sluice
 from torch.utils.data import DataLoader
 
@@ -31,3 +32,12 @@ def test_a_loader_gets_all_batches_and_nobody_keeps_the_session() -> None:
         assert gone() is None, gc.get_referrers(gone())
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_a_loader_with_workers_is_refused(session: sluice.Session, start: str) -> None:
+    with session.stream(generator=generate, generator_items=4, item_bytes=4) as stream:
+        loader = DataLoader(stream.dataset(), batch_size=None, num_workers=1,
+                            multiprocessing_context=start)
+        with pytest.raises(sluice.InvalidSpec, match="give the DataLoader num_workers=0"):
+            list(loader)
