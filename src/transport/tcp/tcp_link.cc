@@ -228,7 +228,8 @@ void TcpLink::Read() {
       return;
     }
     if (count < 0) return End(ErrnoText(errno));
-    if (count == 0) return End("it was closed without a farewell");
+    if (count == 0)
+      return End("it was closed without a farewell, and the rank's own output may say why");
     // Whatever comes later is told, but an end that came before is not.
     if (static_cast<size_t>(count) < wanted && !hung_up_ && !write_failed_) readable_ = false;
     room -= std::min(room, static_cast<size_t>(count));
