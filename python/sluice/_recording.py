@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from threading import get_ident
 from typing import Any
 
@@ -30,7 +31,7 @@ class Place:
     address: int
     memory: Described
 
-    @property
+    @cached_property
     def end(self) -> int:
         """The byte behind its last element."""
         memory = self.memory

@@ -7,6 +7,7 @@ import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from threading import get_ident
 from typing import Any
 from weakref import ref
@@ -31,6 +32,9 @@ _VIEWS = frozenset((
     _aten.squeeze.dim, _aten.alias.default,
 ))
 
+
+_COPY = _aten.copy_.default
+_EMPTY = _aten.empty.memory_format
 
 # Casts of floats that change no value.
 _EXACT = {"f32": {"f64"}, "f16": {"f32", "f64"}, "bf16": {"f32", "f64"},
@@ -60,6 +64,8 @@ class Watching(TorchDispatchMode):  # type: ignore[misc]
         kwargs = kwargs or {}
         if func in _VIEWS and not kwargs:
             return func(*args)
+        if func is _EMPTY or func is _COPY and isinstance(args[1], RecordingTensor):
+            return func(*args, **kwargs)  # touches no memory, or the recording tensor tells
         if not hasattr(func, "_schema"):
             return func(*args, **kwargs)
         known = False
@@ -155,10 +161,15 @@ def _what(func: Any, args: Any, kwargs: Any) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
+def _identity(one: RecordingTensor) -> Any:
+    """Equal for tensors that have equal values and strides."""
+    meta = one._meta
+    return (one._value, meta.storage_offset(), tuple(meta.shape), meta.stride(), meta.dtype)
+
+
 def _text(value: Any) -> Any:
     if isinstance(value, RecordingTensor):
-        meta = value._meta
-        return (value._value, meta.storage_offset(), tuple(meta.shape), meta.stride(), meta.dtype)
+        return _identity(value)
     if isinstance(value, (list, tuple)):
         return [_text(one) for one in value]
     if type(value) in _PLAIN and value.layout == torch.strided and (
@@ -176,11 +187,16 @@ def _text(value: Any) -> Any:
 
 def _tensors(func: Any, args: Any, kwargs: Any) -> Iterator[tuple[torch.Tensor, Any]]:
     """Those that an operation gets, and how it shares their memory: None, or PyTorch's object."""
-    for i, argument in enumerate(func._schema.arguments):
-        value = args[i] if i < len(args) else kwargs.get(argument.name)
+    for i, (name, alias) in enumerate(_arguments(func)):
+        value = args[i] if i < len(args) else kwargs.get(name)
         for leaf in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(leaf, torch.Tensor):
-                yield leaf, argument.alias_info
+                yield leaf, alias
+
+
+@cache
+def _arguments(func: Any) -> list[tuple[str, Any]]:
+    return [(argument.name, argument.alias_info) for argument in func._schema.arguments]
 
 
 class RecordingTensor(torch.Tensor):
@@ -244,6 +260,8 @@ class RecordingTensor(torch.Tensor):
             one._recorder.touched |= one._names
             return one._view(func(one._meta, *args[1:]))
         kwargs = kwargs or {}
+        if func is _COPY and not isinstance(args[0], RecordingTensor):
+            return _copied_to(args[0], args[1])
         leaves = pytree.tree_leaves((args, kwargs))
         own = [leaf for leaf in leaves if isinstance(leaf, RecordingTensor)]
         recorder = own[0]._recorder
@@ -256,14 +274,6 @@ class RecordingTensor(torch.Tensor):
             recorder.give_up(names, reason)
             raise Uncapturable(names, reason)
         packet = func.overloadpacket
-        if packet is _aten.copy_ and not isinstance(args[0], RecordingTensor):
-            target, one = args[:2]
-            source = one.strided
-            if source is not None and one.is_rounded and target.dtype != one.dtype:
-                source = None
-                recorder.fall_back(names, f"the loader rounds it to {dtype_name(one.dtype)} first")
-            recorder.copy(names, source, one._origin, target, _what(func, args[1:], kwargs))
-            return target
         if packet in (_aten.clone, _aten._to_copy) and own[0].strided is not None:
             made = _copied(func, own[0], kwargs)
             if made is not None:
@@ -288,6 +298,20 @@ class RecordingTensor(torch.Tensor):
 
     def __repr__(self) -> str:  # type: ignore[override]
         return f"RecordingTensor({sorted(self._names)}, {list(self.shape)}, {self.dtype})"
+
+
+def _copied_to(target: torch.Tensor, one: RecordingTensor) -> torch.Tensor:
+    """A copy into what is no recording tensor. Most operations of a loader are such."""
+    recorder = one._recorder
+    recorder.touched |= one._names
+    if recorder.thread != get_ident():
+        recorder.give_up(one._names, "the loader uses it in another thread")
+    source = one.strided
+    if source is not None and one.is_rounded and target.dtype != one.dtype:
+        source = None
+        recorder.fall_back(one._names, f"the loader rounds it to {dtype_name(one.dtype)} first")
+    recorder.copy(one._names, source, one._origin, target, ("copy_", *_identity(one)))
+    return target
 
 
 def _copied(func: Any, one: RecordingTensor, kwargs: Any) -> RecordingTensor | None:
