@@ -15,8 +15,8 @@ namespace {
 
 // How long ranks wait for rank 0 to write the results and end the job, before they end it.
 constexpr absl::Duration kGraceForRankZero = absl::Seconds(10);
-// How long rank 0 waits before it ends the job. Some launchers end all ranks at once then, and what
-// the others have to say would be lost.
+// How long a rank waits before it ends the job. Some launchers end all ranks at once then, and what
+// the others have said would be lost.
 constexpr absl::Duration kGraceForOthers = absl::Milliseconds(500);
 
 void PrintTo(FILE* stream, const std::string& text) {
@@ -142,6 +142,7 @@ int Command::Finish() {
     is_good = false;
   }
   job_ = nullptr;
+  if (!is_good && rank_ != 0) absl::SleepFor(kGraceForOthers);
   return is_good ? kGoodExit : kFailedExit;
 }
 
