@@ -287,6 +287,7 @@ TEST_F(MpiFaultsTest, SendsThatNobodyAsksForEndWhenTheirTransportsHaveEnded) {
 TEST_F(MpiFaultsTest, EachFurtherTransportHasACommunicatorThatIsFreedOnce) {
   Open();
   std::vector<std::unique_ptr<Transport>> others;
+  others.reserve(3);
   for (int i = 0; i < 3; ++i) {
     others.push_back(fabric_->OpenTransport().value());
   }

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Union
 
 from . import _sluice
-from ._errors import Disagreement, Error, InvalidSpec, PeerLost
+from ._errors import Disagreement, Error, InvalidSpec, PeerLost, Unsupported
 from ._group import described, error_told
 
 AllGather = Callable[[bytes], "list[bytes]"]
@@ -60,18 +60,19 @@ def place_in_environment() -> tuple[str | None, ...]:
 
 def by_environment(options: Mapping[str, Any], overrides: Mapping[str, Any],
                    timeout: float | None
-                   ) -> tuple[_sluice.World, _sluice.Session, InvalidSpec | Disagreement | None]:
+                   ) -> tuple[_sluice.World, _sluice.Session,
+                              InvalidSpec | Unsupported | Disagreement | None]:
     """Joins the world that the environment names, and makes a session of all its members.
 
     What is wrong with this rank's options, or with its options beside those of others, comes back
     as an error. The others have yet to hear of the former: a rank that left now would let them
     wait.
     """
-    failure: InvalidSpec | Disagreement | None = None
+    failure: InvalidSpec | Unsupported | Disagreement | None = None
     checked: dict[str, Any] = {}
     try:
         checked = _sluice.check_session_options(options)
-    except InvalidSpec as error:
+    except (InvalidSpec, Unsupported) as error:
         failure = error
     world = _sluice.World.from_environment({}, **overrides)
     try:

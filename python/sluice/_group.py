@@ -48,6 +48,7 @@ class Ballot:
         target = (_BALLOT, (2 * size,), "i64", _sluice.Layout([size], ranks, ["R"]), all_view,
                   None, self._all)
         self._size = size
+        self._last: _sluice.Run | None = None  # a vote that a Ctrl-C has left in flight
         self._connection = native.connect([source], [target], priority=0)
 
     def vote(self, call: str, number: int) -> list[int]:
@@ -56,9 +57,13 @@ class Ballot:
         Disagreement, on all ranks: `call` is another one on some.
         """
         code = _CODES[call]
+        if self._last is not None:
+            self._last.wait()
         self._own[0] = code
         self._own[1] = number
-        self._connection.start().wait()
+        self._last = self._connection.start()
+        self._last.wait()
+        self._last = None
         both = self._all[:]
         codes = both[::2]
         if codes.count(code) < self._size:

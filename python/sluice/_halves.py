@@ -10,7 +10,7 @@ from . import _state
 from ._errors import InvalidSpec
 from ._group import Group
 from ._layouts import Layout
-from ._memory import describe
+from ._memory import Described, describe, span_bytes
 from ._state import Entry, WindowOf
 from ._streams import Places
 
@@ -85,9 +85,24 @@ def as_views(memory: Any, name: str, writable: bool) -> tuple[Any, Any]:
     where `memory` is one: of a rank with boxes."""
     if isinstance(memory, (list, tuple)):
         found = [describe(one, writable=writable, tensor=name) for one in memory]
+        for one in found:
+            _check_there(one, name)
         return [one.view for one in found], _state.keepers(found)
     described = describe(memory, writable=writable, tensor=name)
+    _check_there(described, name)
     view = described.view
     if not described.shape:  # a scalar has shape (1,)
         view = (view[0], (1,), None, *view[3:])
     return view, _state.keepers([described])
+
+
+def _check_there(described: Described, name: str) -> None:
+    """InvalidSpec: a tensor of PyTorch has other memory than when it was described, as by
+    `Captured.memory_of`."""
+    if not described.ptr or not hasattr(described.owner, "untyped_storage"):
+        return
+    storage = described.owner.untyped_storage()
+    end = described.ptr + span_bytes(described.shape, described.strides, described.dtype)
+    if not storage.data_ptr() <= described.ptr <= end <= storage.data_ptr() + storage.nbytes():
+        raise InvalidSpec(f"tensor '{name}': its memory was freed, or is other memory than when "
+                          "memory_of gave it", tensor=name)

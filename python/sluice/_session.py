@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import _bootstrap, _sluice, _words
-from ._errors import Code, Error, InvalidSpec
+from ._errors import Code, Error, InvalidSpec, Unsupported
 from ._group import Group
 from ._streams import Stream as StreamLike
 from ._tables import Report
@@ -105,7 +105,7 @@ class Session(Group):
             _coming.discard(place)
 
         def check() -> None:
-            if isinstance(failure, InvalidSpec):
+            if isinstance(failure, (InvalidSpec, Unsupported)):
                 raise failure
 
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn, Union
@@ -482,7 +483,8 @@ class Run:
         """
         if self._flight.events is None:
             raise InvalidSpec(f"run {self.number} was started without events=True")
-        self._session._take_events()
+        with suppress(Error):  # the session may be closed, and has taken all before
+            self._session._take_events()
         return list(self._flight.whole)
 
     def supply(self, tensor: str, memory: Any, *, stream: Stream = None) -> None:

@@ -149,9 +149,11 @@ class World:
         if self._session is not None and not self._session.closed:
             raise InvalidSpec(f"the session of epoch {self.epoch} is open; close it before the "
                               "next one")
-        native = self._native.session(epoch=True, at_least=at_least, timeout=join_timeout,
-                                      options=checked)
-        self._rank = int(self._native.rank)
+        try:
+            native = self._native.session(epoch=True, at_least=at_least, timeout=join_timeout,
+                                          options=checked)
+        finally:
+            self._rank = int(self._native.rank)
         members = [Member(**member) for member in self._native.epoch_members()]
         self._session = Session(native, members=members, epoch=self.epoch,
                                 rank_of=_RanksOfRole(members, self._role, self.epoch))

@@ -36,18 +36,19 @@ std::vector<std::weak_ptr<SessionState>>& AllSessions() {
 
 absl::Status ClosedError() { return absl::FailedPreconditionError("the session is closed"); }
 
+// The ordinal of "cuda:N"; none of "cuda".
+absl::optional<int> OrdinalOf(const std::string& name) {
+  int ordinal = 0;
+  if (name == "cuda") return absl::nullopt;
+  if (name.rfind("cuda:", 0) == 0 && absl::SimpleAtoi(name.substr(5), &ordinal)) return ordinal;
+  Raise(absl::InvalidArgumentError(
+      absl::StrCat("there is no accelerator \"", name, "\"; there are cuda and cuda:N")));
+}
+
 #ifdef SLUICE_PYTHON_CUDA
 std::shared_ptr<Accelerator> AcceleratorOf(const std::string& name) {
   CudaOptions options;
-  if (name.rfind("cuda:", 0) == 0) {
-    int ordinal = 0;
-    if (!absl::SimpleAtoi(name.substr(5), &ordinal)) {
-      throw nb::value_error(absl::StrCat("accelerator \"", name, "\" is no device").c_str());
-    }
-    options.ordinal = ordinal;
-  } else if (name != "cuda") {
-    throw nb::value_error(absl::StrCat("accelerator \"", name, "\" is not known").c_str());
-  }
+  if (const auto ordinal = OrdinalOf(name)) options.ordinal = *ordinal;
   const ReleasedGil released;
   absl::StatusOr<std::shared_ptr<Accelerator>> made = MakeCudaAccelerator(options);
   const TakenGil taken;
@@ -55,6 +56,7 @@ std::shared_ptr<Accelerator> AcceleratorOf(const std::string& name) {
 }
 #else
 std::shared_ptr<Accelerator> AcceleratorOf(const std::string& name) {
+  OrdinalOf(name);
   Raise(absl::UnimplementedError(
       absl::StrCat("accelerator \"", name,
                    "\": this build of Sluice has no CUDA; build with -DSLUICE_PYTHON_CUDA=ON")));
@@ -69,6 +71,10 @@ std::shared_ptr<TransportMaker> TransportOf(const std::string& name,
 #ifdef SLUICE_PYTHON_NCCL
   if (name == "nccl") return ValueOrRaise(MakeNcclTransport(std::move(device)));
 #endif
+  if (name != "cuda_ipc" && name != "nccl") {
+    Raise(absl::InvalidArgumentError(
+        absl::StrCat("there is no transport \"", name, "\"; there are cuda_ipc and nccl")));
+  }
   Raise(absl::UnimplementedError(
       absl::StrCat("transport \"", name,
                    "\" is not in this build of Sluice; build with -DSLUICE_PYTHON_CUDA=ON")));
@@ -478,7 +484,7 @@ void BindSession(nb::module_& module) {
   module.def(
       "check_session_options",
       [](nb::dict options) {
-        OptionsOf<GivenOptions>(options);
+        SessionOptionsOf(options);  // a device that cannot be had is wrong, too
         return options;
       },
       nb::arg("options"), "The options. Raises code 3, and names the one that is wrong.");

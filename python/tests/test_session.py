@@ -136,6 +136,19 @@ def test_other_options_with_the_environment() -> None:
     assert good["types"], "the other rank has to hear that rank 0 has left"
 
 
+def rank_wants_a_device(option: str) -> Any:
+    options = {option: "nccl" if option == "transport" else "cuda:0"} if (
+        os.environ["RANK"] == "1") else {}
+    return error_of(sluice.Session.from_env, **options)
+
+
+@pytest.mark.parametrize("option", ["transport", "accelerator"])
+def test_a_device_that_one_rank_cannot_have_is_an_error_on_all(option: str) -> None:
+    first, second = run_ranks(2, rank_wants_a_device, option, session=False)
+    assert option in second["text"] and "build" in second["text"], second
+    assert f"rank 1: {option}" in first["text"], first
+
+
 def rank_comes_again(last: int) -> int:
     rank, _ = rank_and_size()
     for turn in range(4):

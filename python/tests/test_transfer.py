@@ -230,7 +230,10 @@ def rank_is_left_half_way(session: sluice.Session) -> Any:
                 tell("layer0 is whole")
             elif event.tensor == "layer0":
                 run.supply(event.tensor, held)
-    return [before, run.whole, held.tolist()]
+    whole = run.whole
+    session.close()
+    assert run.whole == whole
+    return [before, whole, held.tolist()]
 
 
 def test_a_run_that_failed_says_what_is_whole() -> None:

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tensor/error_text.h"
@@ -32,17 +33,28 @@ absl::Status AwaitFree(Store& store, const std::string& key, const Deadline& lim
   }
 }
 
-// The lowest rank of the member's role that nobody holds. Waits for one within the limit.
+// A rank of the member's role that nobody holds: the lowest one, as long as no other member has
+// been quicker (`losses`), as then all that come at once would try the same again. Waits for one.
 absl::StatusOr<int> FreeRank(Store& store, const std::string& world, const StoredMember& member,
-                             const Deadline& limit) {
+                             const std::set<int>& others, int64_t losses) {
+  const Deadline limit(kEndWait);
   uint64_t version = 0;
   while (true) {
     SLUICE_ASSIGN_OR_RETURN(const StoreView view,
                             store.Watch(MembersPrefix(world), version, limit.Left()));
     std::set<absl::string_view> held;
     for (const StoreEntries::value_type& entry : view.entries) held.insert(entry.first);
+    std::vector<int> free;
+    std::vector<int> best;
     for (int rank = 0; rank < member.size; ++rank) {
-      if (held.count(HereKey(world, member.role, rank)) == 0) return rank;
+      if (held.count(HereKey(world, member.role, rank)) > 0) continue;
+      free.push_back(rank);
+      if (others.count(rank) == 0) best.push_back(rank);
+    }
+    if (best.empty()) best = free;
+    if (!best.empty()) {
+      const auto count = static_cast<int64_t>(best.size());
+      return best[static_cast<size_t>(losses == 0 ? 0 : (member.number + losses) % count)];
     }
     if (limit.Passed()) {
       return absl::AlreadyExistsError(absl::StrCat("role \"", member.role, "\" has ", member.size,
@@ -63,22 +75,19 @@ absl::Status Taken(const absl::StatusOr<std::string>& text, const StoredMember& 
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Registration>> Registration::Make(std::shared_ptr<Store> store,
-                                                                 std::string world,
-                                                                 StoredMember member,
-                                                                 absl::Duration lease) {
+absl::StatusOr<std::unique_ptr<Registration>> Registration::Make(
+    const std::shared_ptr<Store>& store, const std::string& world, StoredMember member,
+    absl::Duration lease, const std::set<int>& others) {
   SLUICE_ASSIGN_OR_RETURN(member.number, store->Add(absl::StrCat(world, "/count"), 1));
   const bool is_any = member.rank == kAnyRank;
-  const Deadline limit(kEndWait);
-  while (true) {
+  for (int64_t losses = 0;; ++losses) {
     if (is_any) {
-      SLUICE_ASSIGN_OR_RETURN(member.rank, FreeRank(*store, world, member, limit));
+      SLUICE_ASSIGN_OR_RETURN(member.rank, FreeRank(*store, world, member, others, losses));
     }
     std::unique_ptr<Registration> registration(new Registration(store, world, member, lease));
-    const absl::Status status = registration->Hold(is_any ? absl::ZeroDuration() : limit.Left());
+    const absl::Status status = registration->Hold(is_any ? absl::ZeroDuration() : kEndWait);
     if (status.ok()) return registration;
-    // Another member may have been quicker.
-    if (!is_any || !absl::IsAlreadyExists(status) || limit.Passed()) return status;
+    if (!is_any || !absl::IsAlreadyExists(status)) return status;
   }
 }
 

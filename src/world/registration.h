@@ -3,6 +3,7 @@
 #define SLUICE_SRC_WORLD_REGISTRATION_H_
 
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -20,9 +21,12 @@ class Registration {
   // Numbers `member` and holds its place, or the lowest one that is free where its rank is
   // kAnyRank. AlreadyExists names the process that has kept the place for a few seconds, or says
   // that all places are kept: until then the store may not have heard of a process's end.
-  static absl::StatusOr<std::unique_ptr<Registration>> Make(std::shared_ptr<Store> store,
-                                                            std::string world, StoredMember member,
-                                                            absl::Duration lease);
+  // `others`: ranks of members that may come again; they are given only where no other is free.
+  static absl::StatusOr<std::unique_ptr<Registration>> Make(const std::shared_ptr<Store>& store,
+                                                            const std::string& world,
+                                                            StoredMember member,
+                                                            absl::Duration lease,
+                                                            const std::set<int>& others = {});
   // Farewell, as far as the store can be reached.
   ~Registration();
   Registration(const Registration&) = delete;

@@ -189,12 +189,13 @@ Seat::Seat(const std::string& name, StoreDoor opened, std::string key,
       follows(is_later),
       name_(name) {}
 
-absl::StatusOr<std::unique_ptr<Seat>> Seat::Take(WorldOptions options, int64_t passed, int rank) {
+absl::StatusOr<std::unique_ptr<Seat>> Seat::Take(WorldOptions options, int64_t passed,
+                                                 const FormerRanks& former) {
   const Deadline limit(options.store_timeout);
   while (true) {
     SLUICE_ASSIGN_OR_RETURN(StoreDoor door, OpenStoreDoor(options));
     const std::shared_ptr<Store> store = door.store;
-    absl::StatusOr<std::unique_ptr<Seat>> seat = TakeAt(options, std::move(door), passed, rank);
+    absl::StatusOr<std::unique_ptr<Seat>> seat = TakeAt(options, std::move(door), passed, former);
     const bool may_try = options.own_store == nullptr && !limit.Passed();
     if (seat.ok() || !may_try || !IsStoreGone(*store)) return seat;
     options.store_timeout = std::max(limit.Left(), absl::Milliseconds(1));
@@ -202,19 +203,19 @@ absl::StatusOr<std::unique_ptr<Seat>> Seat::Take(WorldOptions options, int64_t p
 }
 
 absl::StatusOr<std::unique_ptr<Seat>> Seat::TakeAt(const WorldOptions& options, StoreDoor door,
-                                                   int64_t passed, int rank) {
+                                                   int64_t passed, const FormerRanks& former) {
   // Before the others can see this member: they may all have come then.
   const absl::Status met = door.store->Get(MetKey(options.name), absl::ZeroDuration()).status();
   if (!met.ok() && !absl::IsDeadlineExceeded(met)) return met;
   // Likewise: an epoch that has this member in its list has a number that this one has not passed.
   if (passed > 0) RaiseBegun(*door.store, options.name, passed + 1);
   SLUICE_ASSIGN_OR_RETURN(StoredMember own, OwnMember(options));
-  if (own.rank == kAnyRank) own.rank = rank;
+  if (own.rank == kAnyRank) own.rank = former.own;
   absl::StatusOr<std::unique_ptr<Registration>> made =
       Registration::Make(door.store, options.name, own, options.lease);
   if (own.rank != options.rank && absl::IsAlreadyExists(made.status())) {
     own.rank = kAnyRank;
-    made = Registration::Make(door.store, options.name, own, options.lease);
+    made = Registration::Make(door.store, options.name, own, options.lease, former.others);
   }
   SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Registration> registration, std::move(made));
   SLUICE_ASSIGN_OR_RETURN(const std::string random, RandomHex(kSecretBytes));

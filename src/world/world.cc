@@ -158,8 +158,14 @@ class JoinedWorld final : public World {
   }
 
   bool TakeSeat(WorldOptions options, absl::Status* status) {
+    FormerRanks former = {.own = rank(), .others = {}};
+    for (const StoredMember& member : epoch_.members) {
+      if (member.role == options_.role && member.rank != former.own) {
+        former.others.insert(member.rank);
+      }
+    }
     absl::StatusOr<std::unique_ptr<Seat>> seat =
-        Seat::Take(std::move(options), epochs().passed(), rank());
+        Seat::Take(std::move(options), epochs().passed(), former);
     *status = seat.status();
     if (seat.ok()) seat_ = *std::move(seat);
     return status->ok();

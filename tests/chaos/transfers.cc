@@ -209,7 +209,7 @@ bool Transfers::Start(const json& op) {
   const auto started = session_->Start(run->compiled->transfer, run->src.views, dst, options);
   // What an unfinished run was given stays, whatever happens.
   if (!verdict_->Take(started.status(), "Start")) {
-    run.release();
+    static_cast<void>(run.release());
     return false;
   }
   run->id = *started;

@@ -11,6 +11,7 @@ namespace sluice {
 // Calls `body` for each number below `count`, on a thread for each, and waits for all.
 inline void OnThreads(int count, const std::function<void(int)>& body) {
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(count));
   for (int i = 0; i < count; ++i) threads.emplace_back(body, i);
   for (std::thread& thread : threads) thread.join();
 }

@@ -148,6 +148,35 @@ TEST(WorldStoreAgainTest, RanksOfTheStoreStayApart) {
   EXPECT_TRUE(worlds[kept]->rank() == rank_of_kept || worlds[first]->rank() == rank_of_kept);
 }
 
+// A member whose rank a newcomer has leaves the others theirs, as they may come, too.
+TEST(WorldStoreAgainTest, RanksOfOldMembersAreKeptForThem) {
+  const FreePort port;
+  std::unique_ptr<StoreServer> server = ServeAt(port);
+  WorldOptions any = MemberOptions(nullptr, {{"member", kSize}}, "member", kAnyRank);
+  any.store = port.address();
+  WorldOptions second = any;
+  second.rank = 1;
+  second.serve = false;
+  std::vector<std::unique_ptr<World>> worlds = JoinAll({any, second});
+  const auto next = [&] {
+    EpochOptions two;
+    two.at_least = {{"member", static_cast<int>(worlds.size())}};
+    OnThreads(static_cast<int>(worlds.size()), [&](int i) {
+      const auto fabric = worlds[static_cast<size_t>(i)]->NextEpoch(two);
+      EXPECT_TRUE(fabric.ok()) << fabric.status();
+    });
+  };
+  next();
+  EXPECT_EQ(worlds[0]->rank(), 0);
+  server = nullptr;
+  server = ServeAt(port);
+  worlds.push_back(JoinOne(any));
+  next();
+  EXPECT_EQ(worlds[0]->rank(), 2);
+  EXPECT_EQ(worlds[1]->rank(), 1);
+  EXPECT_EQ(worlds[2]->rank(), 0);
+}
+
 // Calls that were made while there was no store wait for one.
 TEST(WorldStoreAgainTest, AnEpochWaitsForTheStore) {
   const FreePort port;

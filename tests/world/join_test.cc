@@ -187,6 +187,7 @@ TEST(JoinTest, WaitingForOthersHasALimit) {
 
 std::vector<int> RanksOf(const std::vector<std::unique_ptr<World>>& worlds) {
   std::vector<int> ranks;
+  ranks.reserve(worlds.size());
   for (const auto& world : worlds) ranks.push_back(world == nullptr ? -1 : world->rank());
   return ranks;
 }

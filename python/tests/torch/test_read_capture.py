@@ -1023,6 +1023,17 @@ def test_layers_get_memory_one_after_another() -> None:
                 parts = [values[f"{layer}.{part}"] for part in "qkv"]
                 assert torch.equal(held[f"{layer}.qkv"], torch.cat(parts))
                 assert torch.equal(held[f"{layer}.norm"], values[f"{layer}.norm"])
+        run = transfer.start()
+        event = next(run.events())
+        (name,) = captured.params_of(event.tensor)
+        own = {name: torch.zeros(params[name].shape)}
+        memory = captured.memory_of(event.tensor, own)
+        own[name].data = torch.zeros(params[name].shape)
+        with pytest.raises(sluice.InvalidSpec, match="other memory than when memory_of"):
+            run.supply(event.tensor, memory)
+        run.cancel()
+        with pytest.raises(sluice.Cancelled):
+            run.wait()
     with pytest.raises(sluice.InvalidSpec, match="'1.qkv': it has no memory"):
         captured.memory_of("1.k")
     with pytest.raises(sluice.InvalidSpec, match="no destination 'nobody'"):

@@ -94,12 +94,14 @@ absl::Status MissingError(const std::vector<std::string>& missing,
     names.Add(i > 0 ? ", " : "", QuotedName(missing[i]));
   }
   if (missing.size() > kNamed) names.Add(", ...");
-  const auto alike = std::find_if(there.begin(), there.end(), [&](absl::string_view name) {
-    return IsTailOf(missing[0], name) || IsTailOf(name, missing[0]);
-  });
-  if (alike != there.end()) {
-    names.Add("; it has ", QuotedName(*alike), ", which a rename from ", QuotedName(missing[0]),
+  for (size_t i = 0; i < std::min(kNamed, missing.size()); ++i) {
+    const auto alike = std::find_if(there.begin(), there.end(), [&](absl::string_view name) {
+      return IsTailOf(missing[i], name) || IsTailOf(name, missing[i]);
+    });
+    if (alike == there.end()) continue;
+    names.Add("; it has ", QuotedName(*alike), ", which a rename from ", QuotedName(missing[i]),
               " would take");
+    break;
   }
   return MakeError(absl::StatusCode::kNotFound, "the checkpoint lacks ", missing.size(),
                    missing.size() == 1 ? " tensor: " : " tensors: ", names);
