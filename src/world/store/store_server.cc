@@ -65,7 +65,7 @@ class StoreServer::Impl {
     if (getpid() != process_) {
       // A child has no such thread, and the parent needs what it works on.
       static_cast<void>(loop_.release());
-      static_cast<void>(std::make_unique<std::thread>(std::move(thread_)).release());
+      new std::thread(std::move(thread_));  // NOLINT: it stays
       return;
     }
     loop_->Stop();
