@@ -71,7 +71,7 @@ def by_environment(options: Mapping[str, Any], overrides: Mapping[str, Any],
     failure: InvalidSpec | Unsupported | Disagreement | None = None
     checked: dict[str, Any] = {}
     try:
-        checked = _sluice.check_session_options(options)
+        checked = _sluice.check_session_options(options, devices=True)
     except (InvalidSpec, Unsupported) as error:
         failure = error
     world = _sluice.World.from_environment({}, **overrides)
@@ -166,7 +166,7 @@ def by_exchange(rank: int, size: int, allgather: AllGather, options: Mapping[str
         try:
             if check is not None:
                 check()
-            checked = _sluice.check_session_options(options)
+            checked = _sluice.check_session_options(options, devices=True)
             if rank == 0:
                 card["token"] = os.urandom(32).hex()
                 server = _sluice.StoreServer(bind, 0, card["token"])

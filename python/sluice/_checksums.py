@@ -7,7 +7,7 @@ from typing import Any
 
 from . import _sluice
 from ._errors import DataLoss, InvalidSpec, Unsupported
-from ._group import Group, different_calls
+from ._group import Group, other_calls
 from ._halves import Entry, Halves
 
 _MODULUS = 1 << 64
@@ -27,8 +27,7 @@ def checksums(session: Group, halves: Halves, side: str) -> dict[str, int]:
     answers = session._exchange("checksums", own)
     sides = [given for given, _ in answers]
     if len(set(sides)) > 1:
-        raise different_calls([(sides.index(given), f"checksums of {given}")
-                               for given in dict.fromkeys(sides)])
+        raise other_calls([f"checksums of {given}" for given in sides])
     copies: dict[str, dict[str, _Copy]] = {}
     for rank, (_, parts) in enumerate(answers):
         for name, elements, layout, region, volume, number in parts:

@@ -67,7 +67,7 @@ class Ballot:
         both = self._all[:]
         codes = both[::2]
         if codes.count(code) < self._size:
-            raise _other_calls([_CALLS[each] for each in codes])
+            raise other_calls([_CALLS[each] for each in codes])
         return both[1::2]
 
 
@@ -247,14 +247,12 @@ class Group:
                                   "runs": self._runs, "at": time.time(), "seconds": seconds}))
 
 
-def _other_calls(calls: list[str]) -> Disagreement:
-    """What ranks hear that make other calls, of which the first rank of each is named."""
-    first = {call: rank for rank, call in reversed(list(enumerate(calls)))}
-    return different_calls(sorted((rank, call) for call, rank in first.items()))
+def other_calls(calls: list[str]) -> Disagreement:
+    """What ranks hear that make these calls, by rank. The first rank of each call is named."""
+    return _different([(calls.index(call), call) for call in dict.fromkeys(calls)])
 
 
-def different_calls(calls: list[tuple[int, str]], more: str = "") -> Disagreement:
-    """The error of ranks with the calls that they make."""
+def _different(calls: list[tuple[int, str]], more: str = "") -> Disagreement:
     told = ", ".join(f"rank {rank} {call}" for rank, call in calls)
     return Disagreement(f"ranks call different things: {told}{more}: all ranks make the same calls "
                         "in the same order", ranks=[rank for rank, _ in calls])
@@ -265,7 +263,7 @@ def met_ballot(error: Error, rank: int, call: str) -> Disagreement | None:
     if error.tensor != _BALLOT:
         return None
     other = "transfer" if call != "transfer" else "a call such as sync, load or save"
-    return different_calls([(rank, call)], f", another rank {other}")
+    return _different([(rank, call)], f", another rank {other}")
 
 
 Description = tuple[str, "str | None", int]

@@ -15,6 +15,7 @@ from ._dlpack import READ_ONLY, capsule_of, in_capsule
 from ._dtypes import (DLPACK, DTYPE_BYTES, FORMATS, NATIVE_ORDERS, dtype_name, in_words, sized,
                       typestr_name)
 from ._errors import InvalidSpec, Unsupported
+from ._texts import with_article
 
 # The extension's view: address, shape, strides in elements or None where dense, dtype, DLPack's
 # device type, ordinal.
@@ -73,10 +74,9 @@ def describe(obj: Any, *, writable: bool, tensor: str | None = None,
                 raise type(error)(f"{in_words(tensor)}{error}", tensor=tensor) from error
             _check(described, tensor, writable, late)
             return described
-    kind = _type_text(obj)
-    article = "an" if kind[0] in "aeiouAEIOU" else "a"
-    raise InvalidSpec(f"{in_words(tensor)}{article} {kind} is no tensor: it has neither data_ptr, "
-                      "nor an array interface, __dlpack__ or a buffer", tensor=tensor)
+    raise InvalidSpec(f"{in_words(tensor)}{with_article(_type_text(obj))} is no tensor: it has "
+                      "neither data_ptr, nor an array interface, __dlpack__ or a buffer",
+                      tensor=tensor)
 
 
 def is_tensor(obj: Any) -> bool:

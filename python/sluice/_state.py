@@ -13,7 +13,7 @@ from ._dtypes import dtype_name
 from ._errors import InvalidSpec
 from ._layouts import Box, Boxes, Layout, Tensor, check_extents
 from ._memory import CPU, Described, View, describe, is_tensor
-from ._texts import check_names_map, is_utf8
+from ._texts import check_names_map, is_utf8, with_article
 from ._values import is_plain
 
 SRC = "src"
@@ -178,11 +178,9 @@ def halves(state: Any, side: str, *, rank: int, rank_of: _dtensor.RankOf | None 
 
 
 def _no_tensor(name: str, value: Any) -> InvalidSpec:
-    kind = type(value).__name__
     instead = ", or make it a tensor" if isinstance(value, (int, float)) else ""
-    article = "an" if kind[0] in "aeiou" else "a"
-    return InvalidSpec(f"'{name}' is {article} {kind}, and only tensors move: leave it out, as by "
-                       "{k: v for k, v in state.items() if hasattr(v, 'shape')}"
+    return InvalidSpec(f"'{name}' is {with_article(type(value).__name__)}, and only tensors move: "
+                       "leave it out, as by {k: v for k, v in state.items() if hasattr(v, 'shape')}"
                        f"{instead}; save and load keep numbers, texts and lists", tensor=name)
 
 

@@ -26,6 +26,11 @@ def check_names_map(what: str, given: Any) -> None:
         raise InvalidSpec(f"{what} is {given!r}; it has to be a dict or a function")
 
 
+def with_article(noun: str) -> str:
+    """Such as "an int"."""
+    return f"{'an' if noun[0] in 'aeiouAEIOU' else 'a'} {noun}"
+
+
 def listed(texts: Sequence[str], most: int) -> str:
     """The first texts with commas between, and how many more there are."""
     more = f" and {len(texts) - most} more" if len(texts) > most else ""

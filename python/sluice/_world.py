@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Union
 
 from . import _bootstrap, _sluice
-from ._bootstrap import Token
 from ._errors import Error, InvalidSpec
 from ._log import inform
 from ._session import Member, Session
@@ -42,11 +41,12 @@ class World:
         self._versions: Versions | None = None
 
     @classmethod
-    def join(cls, url: str | None = None, *, role: str | None = None, token: Token = None,
-             token_file: str | None = None, roles: Roles = None, rank: int | str | None = None,
-             size: int | None = None, name: str | None = None, serve: bool | None = None,
-             timeout: float | None = None, store_timeout: float | None = None,
-             lease: float = 10.0, wires: str | None = None, bind: str | None = None) -> World:
+    def join(cls, url: str | None = None, *, role: str | None = None,
+             token: _bootstrap.Token = None, token_file: str | None = None, roles: Roles = None,
+             rank: int | str | None = None, size: int | None = None, name: str | None = None,
+             serve: bool | None = None, timeout: float | None = None,
+             store_timeout: float | None = None, lease: float = 10.0, wires: str | None = None,
+             bind: str | None = None) -> World:
         """Registers this process. Waits for the store, and for no other member.
 
         `url`: where the store is, "tcp://HOST:PORT". Rank 0 of the first role serves it, if nobody

@@ -483,11 +483,17 @@ void BindSession(nb::module_& module) {
 
   module.def(
       "check_session_options",
-      [](nb::dict options) {
-        SessionOptionsOf(options);  // a device that cannot be had is wrong, too
+      [](nb::dict options, bool devices) {
+        if (devices) {
+          SessionOptionsOf(options);
+        } else {
+          OptionsOf<GivenOptions>(options);
+        }
         return options;
       },
-      nb::arg("options"), "The options. Raises code 3, and names the one that is wrong.");
+      nb::arg("options"), nb::arg("devices") = false,
+      "The options. Raises code 3, and names the one that is wrong. `devices`: one that cannot be "
+      "had is wrong, too.");
   module.def("session_option_types", &TypesOf<GivenOptions>, kOptionTypes);
   module.def("chrome_trace", &ChromeTraceOf, nb::arg("parts"),
              "JSON text of the traces (content, clock offset in ns, label) of several ranks.");

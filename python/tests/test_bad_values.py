@@ -147,8 +147,9 @@ OTHERS: dict[str, tuple[Call, str, str, list[int], str | None]] = {
     "seed": (storing("stream", seed=1), "Disagreement",
              "ranks disagree on the stream's options", [0, 1], None),
     "call": (lambda session, folder, wrong: session.allocate(8) if wrong else session.stream(
-        f"buffered:{folder}", format="npy"), "Disagreement", "ranks call different things: rank 0 stream, rank "
-        "1 allocate: all ranks make the same calls in the same order", [0, 1], None),
+        f"buffered:{folder}", format="npy"), "Disagreement",
+        "ranks call different things: rank 0 stream, rank 1 allocate: all ranks make the same "
+        "calls in the same order", [0, 1], None),
 }
 
 

@@ -116,6 +116,11 @@ void RankProcesses::LookAtWatched(int64_t now_ns) {
   }
 }
 
+void RankProcesses::AddEnd(int rank, int pid, ErrorText* text) {
+  text->Add(text->empty() ? "" : "; ", RankInWords(rank), ", process ", pid,
+            ", has ended, and its own output may say why");
+}
+
 void RankProcesses::TakeEnds(int64_t now_ns) {
   ErrorText text;
   size_t told = 0;
@@ -123,8 +128,7 @@ void RankProcesses::TakeEnds(int64_t now_ns) {
     if (process.ended_ns == 0 || now_ns - process.ended_ns < kLastWordsNs) continue;
     ++told;
     ended_[static_cast<size_t>(process.rank)] = 1;
-    text.Add(text.empty() ? "" : "; ", RankInWords(process.rank), ", process ",
-             process.handle.pid(), ", has ended, and its own output may say why");
+    AddEnd(process.rank, process.handle.pid(), &text);
   }
   told_ = told;
   if (told > 0) status_ = text.ToStatus(absl::StatusCode::kUnavailable);

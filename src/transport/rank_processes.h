@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "net/fd.h"
+#include "tensor/error_text.h"
 #include "transport/process_name.h"
 
 namespace sluice {
@@ -41,6 +42,8 @@ class RankProcesses {
   // so. For those who are about to send to it. Looks every kGoneLookNs, with one call of the
   // system.
   bool IsGone(int rank);
+  // Adds to the text of an error that the process `pid` of that rank has ended.
+  static void AddEnd(int rank, int pid, ErrorText* text);
   // Whether that rank's process is looked at.
   bool Sees(int rank) const;
 

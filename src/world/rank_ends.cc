@@ -46,8 +46,7 @@ absl::Status RankEnds::Check() {
   ErrorText text;
   for (const int rank : looked_at_) {
     if (!processes_.HasEnded(rank) || links_->HasLeft(rank)) continue;
-    text.Add(text.empty() ? "" : "; ", RankInWords(rank), ", process ",
-             names_[static_cast<size_t>(rank)].pid, ", has ended, and its own output may say why");
+    RankProcesses::AddEnd(rank, names_[static_cast<size_t>(rank)].pid, &text);
   }
   return text.empty() ? absl::OkStatus() : text.ToStatus(absl::StatusCode::kUnavailable);
 }

@@ -33,10 +33,10 @@ absl::Status AwaitFree(Store& store, const std::string& key, const Deadline& lim
   }
 }
 
-// A rank of the member's role that nobody holds: the lowest one, as long as no other member has
-// been quicker (`losses`), as then all that come at once would try the same again. Waits for one.
+// A rank of the member's role that nobody holds, as Registration::Make says. Waits for one. After
+// `losses`, when other members were quicker, members choose different ones.
 absl::StatusOr<int> FreeRank(Store& store, const std::string& world, const StoredMember& member,
-                             const std::set<int>& others, int64_t losses) {
+                             const FormerRanks& former, int64_t losses) {
   const Deadline limit(kEndWait);
   uint64_t version = 0;
   while (true) {
@@ -48,8 +48,9 @@ absl::StatusOr<int> FreeRank(Store& store, const std::string& world, const Store
     std::vector<int> best;
     for (int rank = 0; rank < member.size; ++rank) {
       if (held.count(HereKey(world, member.role, rank)) > 0) continue;
+      if (rank == former.own) return rank;
       free.push_back(rank);
-      if (others.count(rank) == 0) best.push_back(rank);
+      if (former.others.count(rank) == 0) best.push_back(rank);
     }
     if (best.empty()) best = free;
     if (!best.empty()) {
@@ -77,12 +78,12 @@ absl::Status Taken(const absl::StatusOr<std::string>& text, const StoredMember& 
 
 absl::StatusOr<std::unique_ptr<Registration>> Registration::Make(
     const std::shared_ptr<Store>& store, const std::string& world, StoredMember member,
-    absl::Duration lease, const std::set<int>& others) {
+    absl::Duration lease, const FormerRanks& former) {
   SLUICE_ASSIGN_OR_RETURN(member.number, store->Add(absl::StrCat(world, "/count"), 1));
   const bool is_any = member.rank == kAnyRank;
   for (int64_t losses = 0;; ++losses) {
     if (is_any) {
-      SLUICE_ASSIGN_OR_RETURN(member.rank, FreeRank(*store, world, member, others, losses));
+      SLUICE_ASSIGN_OR_RETURN(member.rank, FreeRank(*store, world, member, former, losses));
     }
     std::unique_ptr<Registration> registration(new Registration(store, world, member, lease));
     const absl::Status status = registration->Hold(is_any ? absl::ZeroDuration() : kEndWait);

@@ -15,18 +15,24 @@
 
 namespace sluice {
 
+// Ranks of a member's role at the store before this one.
+struct FormerRanks {
+  int own = kAnyRank;
+  std::set<int> others;  // whose members may come to this store, too
+};
+
 // Thread: one at a time.
 class Registration {
  public:
-  // Numbers `member` and holds its place, or the lowest one that is free where its rank is
-  // kAnyRank. AlreadyExists names the process that has kept the place for a few seconds, or says
-  // that all places are kept: until then the store may not have heard of a process's end.
-  // `others`: ranks of members that may come again; they are given only where no other is free.
+  // Numbers `member` and holds its place. One whose rank is kAnyRank gets a free place: that of its
+  // former rank, or the lowest one that is not of `former.others`, or any. For a few seconds the
+  // store may not have heard of a process's end, so a place that is kept is waited for as long.
+  // AlreadyExists then names the process that has it, or says that all places are kept.
   static absl::StatusOr<std::unique_ptr<Registration>> Make(const std::shared_ptr<Store>& store,
                                                             const std::string& world,
                                                             StoredMember member,
                                                             absl::Duration lease,
-                                                            const std::set<int>& others = {});
+                                                            const FormerRanks& former = {});
   // Farewell, as far as the store can be reached.
   ~Registration();
   Registration(const Registration&) = delete;

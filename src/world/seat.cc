@@ -210,14 +210,9 @@ absl::StatusOr<std::unique_ptr<Seat>> Seat::TakeAt(const WorldOptions& options, 
   // Likewise: an epoch that has this member in its list has a number that this one has not passed.
   if (passed > 0) RaiseBegun(*door.store, options.name, passed + 1);
   SLUICE_ASSIGN_OR_RETURN(StoredMember own, OwnMember(options));
-  if (own.rank == kAnyRank) own.rank = former.own;
-  absl::StatusOr<std::unique_ptr<Registration>> made =
-      Registration::Make(door.store, options.name, own, options.lease);
-  if (own.rank != options.rank && absl::IsAlreadyExists(made.status())) {
-    own.rank = kAnyRank;
-    made = Registration::Make(door.store, options.name, own, options.lease, former.others);
-  }
-  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Registration> registration, std::move(made));
+  SLUICE_ASSIGN_OR_RETURN(
+      std::unique_ptr<Registration> registration,
+      Registration::Make(door.store, options.name, std::move(own), options.lease, former));
   SLUICE_ASSIGN_OR_RETURN(const std::string random, RandomHex(kSecretBytes));
   SLUICE_ASSIGN_OR_RETURN(
       const std::string secret,

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -43,12 +42,6 @@ struct Tries {
 // Whether calls of the store fail, and not for want of an answer alone.
 bool IsStoreGone(Store& store);
 
-// Ranks of a member's role, at a store before.
-struct FormerRanks {
-  int own = kAnyRank;
-  std::set<int> others;  // whose members may come to the next store, too
-};
-
 // A member's place at one store, and what it has come to know there. The place is given back at the
 // end, and then the store, if this member serves it. A world whose store has ended takes another
 // seat. Thread: its world's.
@@ -59,8 +52,7 @@ class Seat {
   // AlreadyExists: another process is this member. FailedPrecondition: others declare other roles
   // or sizes. Unavailable: no store in time.
   // `passed`: the number of the last epoch that this member has passed, at a store before this one.
-  // Numbers go on from there on all members. `former`: the ranks there, of which the member keeps
-  // its own with kAnyRank, too, if nobody else has it.
+  // Numbers go on from there on all members. `former`: the ranks there.
   static absl::StatusOr<std::unique_ptr<Seat>> Take(WorldOptions options, int64_t passed,
                                                     const FormerRanks& former = {});
 

@@ -66,13 +66,14 @@ absl::StatusOr<std::vector<std::string>> ListFiles(const std::string& directory)
     }
     names.push_back(name);
   }
-  if (error)
+  if (error) {
+    absl::Status status =
+        ReadErrnoStatus(error.value(), absl::StrCat("cannot list ", QuotedPath(directory)));
+    if (error != std::errc::no_such_file_or_directory) return status;
     return MakeError(
-        ReadErrnoStatus(error.value(), "").code(),
-        ReadErrnoStatus(error.value(), absl::StrCat("cannot list ", QuotedPath(directory))),
-        error == std::errc::no_such_file_or_directory
-            ? ". A checkpoint of the Hugging Face hub is fetched before, by snapshot_download"
-            : "");
+        status.code(), status,
+        ". A checkpoint of the Hugging Face hub is fetched before, by snapshot_download");
+  }
   if (names.empty()) {
     return absl::NotFoundError(absl::StrCat(
         QuotedPath(directory), " has no ", kCheckpointIndexName,
