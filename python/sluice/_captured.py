@@ -133,7 +133,8 @@ class Captured:
         """
         copies = self._parts(target)
         if not copies:
-            return self._buffers[target]
+            shape = self.specs[target].shape or (1,)
+            return [_of_shape(self._buffers[target], shape)] if prod(shape) else []
         found = named(self._params if params is None else params)
         bases: dict[str, Described] = {}
         for name in self.params_of(target):
@@ -232,7 +233,14 @@ class Captured:
             dtype = dtype_name(spec.dtype, tensor=name)
             if name not in self._buffers:
                 self._buffers[name] = self._buffer(name, spec.shape, dtype)
-            yield Tensor(name, spec.shape, dtype, None, self._buffers[name])
+            memory = self._buffers[name]
+            if not prod(spec.shape):
+                yield Tensor(name, spec.shape, dtype, None, memory)
+                continue
+            # A box of all, as other ranks may have boxes of the same tensor.
+            shape = spec.shape or (1,)
+            box = Box((0,) * len(shape), shape, _of_shape(memory, shape))
+            yield Tensor(name, shape, dtype, Boxes([box]))
 
     def _buffer(self, name: str, shape: tuple[int, ...], dtype: str) -> Any:
         if self._uses_torch:
@@ -263,6 +271,13 @@ def named(params: Any) -> dict[str, Any]:
         return {**dict(params.named_parameters()), **dict(params.named_buffers())}
     return {name: value._memory if isinstance(value, _recording.Destination) else value
             for name, value in dict(params).items()}
+
+
+def _of_shape(memory: Any, shape: tuple[int, ...]) -> Any:
+    """The same memory; a scalar has shape (1,)."""
+    if tuple(memory.shape) == shape:
+        return memory
+    return replace(memory, shape=shape) if isinstance(memory, Described) else memory.view(shape)
 
 
 def _moved(copy: Copy, param: Described) -> Described:

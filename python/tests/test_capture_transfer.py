@@ -77,3 +77,27 @@ def rank_fills_an_engine(session: Any, folder: str) -> list[bool]:
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_a_load_and_transfers_write_where_the_loader_writes(tmp_path: Path, ranks: int) -> None:
     assert run_ranks(ranks, rank_fills_an_engine, str(tmp_path / "c")) == [[True] * 3] * ranks
+
+
+def rank_has_a_loader_of_its_own(session: Any) -> list[bool]:
+    """One rank's loader can be captured, and the other one's needs values."""
+    params = {"x": np.zeros((4, 3), np.float32), "y": np.zeros(2, np.float32)}
+    rank = session.rank
+
+    def load(weights: Any) -> None:
+        for name, tensor in weights:
+            if rank == 0:
+                np.copyto(params[name], tensor.narrow(0, 0, len(params[name])))
+            else:
+                np.copyto(params[name], np.asarray(values_of(tensor)) + 1)
+
+    captured = sluice.capture(load, {"x": ((4, 3), "f32"), "y": ((2,), "f32")}, params)
+    assert bool(captured.fallback) == (rank == 1)
+    given = {"x": np.arange(12, dtype=np.float32).reshape(4, 3), "y": np.ones(2, np.float32)}
+    transfer = session.transfer(given if rank == 0 else None, captured)
+    transfer.run()
+    return [bool((params[name] == given[name] + rank).all()) for name in given]
+
+
+def test_a_tensor_falls_back_on_one_rank_and_not_on_another() -> None:
+    assert run_ranks(2, rank_has_a_loader_of_its_own) == [[True, True]] * 2
