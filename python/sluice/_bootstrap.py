@@ -93,8 +93,40 @@ def by_environment(options: Mapping[str, Any], overrides: Mapping[str, Any],
         del failure  # its traceback has this frame
 
 
-class _Meeting:
-    """The two rounds of an exchange. Each rank takes part in both, whatever has failed on it."""
+def gather_of(pg: Any) -> AllGather:
+    """An all-gather over a process group of torch.distributed; None: the default one."""
+    import torch.distributed as dist
+
+    size = dist.get_world_size(pg)
+    # all_gather_object takes NumPy, which PyTorch does not bring.
+    on_cpu = "cpu:" in str(dist.get_backend_config(pg))
+
+    def allgather(payload: bytes) -> list[bytes]:
+        if on_cpu:
+            return _gather_bytes(payload, size, pg)
+        gathered: list[Any] = [None] * size
+        dist.all_gather_object(gathered, payload, group=pg)
+        return gathered
+
+    return allgather
+
+
+def _gather_bytes(payload: bytes, size: int, pg: Any) -> list[bytes]:
+    """Those of all ranks of a process group that takes tensors of the host."""
+    import torch
+    import torch.distributed as dist
+
+    lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(size)]
+    dist.all_gather(lengths, torch.tensor([len(payload)]), group=pg)
+    longest = max(int(length) for length in lengths)
+    padded = bytearray(payload.ljust(longest, b"\0"))
+    gathered = [torch.empty(longest, dtype=torch.uint8) for _ in range(size)]
+    dist.all_gather(gathered, torch.frombuffer(padded, dtype=torch.uint8), group=pg)
+    return [bytes(part[:int(length)].tolist()) for part, length in zip(gathered, lengths)]
+
+
+class Meeting:
+    """Rounds of an exchange. Each rank takes part in all of them, whatever has failed on it."""
 
     def __init__(self, rank: int, size: int, allgather: AllGather) -> None:
         self._rank = rank
@@ -156,7 +188,7 @@ def by_exchange(rank: int, size: int, allgather: AllGather, options: Mapping[str
 
     Rank 0 serves a store with a random token. An error of one rank reaches all.
     """
-    meeting = _Meeting(rank, size, allgather)
+    meeting = Meeting(rank, size, allgather)
     failure: Exception | None = None
     card: dict[str, Any] = {"version": _sluice.version()}
     checked: dict[str, Any] = {}
@@ -168,15 +200,12 @@ def by_exchange(rank: int, size: int, allgather: AllGather, options: Mapping[str
                 check()
             checked = _sluice.check_session_options(options, devices=True)
             if rank == 0:
-                card["token"] = os.urandom(32).hex()
-                server = _sluice.StoreServer(bind, 0, card["token"])
-                hosts = [bind] if bind else [*_sluice.host_addresses(), "127.0.0.1"]
-                card["stores"] = [_store_address(host, server.port) for host in hosts]
+                server, card["stores"], card["token"] = serve_store(bind)
         except Exception as error:
             failure = error
         first = meeting.round("first round", card, failure)[0]
         try:
-            store = card["stores"][-1] if rank == 0 else _reachable(first["stores"])
+            store = card["stores"][-1] if rank == 0 else reachable(first["stores"])
             world = _sluice.World.join(
                 store=store, token=first["token"], token_file="", name="sluice", role=_ROLE,
                 rank=rank, size=size, roles=[(_ROLE, size)], serve=False, timeout=timeout,
@@ -213,12 +242,20 @@ class _Owned:
         self.world = self._server = None
 
 
+def serve_store(bind: str) -> tuple[_sluice.StoreServer, list[str], str]:
+    """A store of this process: with its addresses, and a random token."""
+    token = os.urandom(32).hex()
+    server = _sluice.StoreServer(bind, 0, token)
+    hosts = [bind] if bind else [*_sluice.host_addresses(), "127.0.0.1"]
+    return server, [_store_address(host, server.port) for host in hosts], token
+
+
 def _store_address(host: str, port: int) -> str:
     host = host.strip("[]")
     return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
 
 
-def _reachable(addresses: list[str]) -> str:
+def reachable(addresses: list[str]) -> str:
     """The first address at which somebody listens. Two hosts may know different ones of a third."""
     import socket
     from urllib.parse import urlsplit

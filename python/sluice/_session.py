@@ -135,19 +135,9 @@ class Session(Group):
             raise InvalidSpec(f"this process, rank {dist.get_rank()} of the job, is not in the "
                               "process group")
 
-        # all_gather_object takes NumPy, which PyTorch does not bring.
-        on_cpu = "cpu:" in str(dist.get_backend_config(pg))
-
-        def allgather(payload: bytes) -> list[bytes]:
-            if on_cpu:
-                return _gather_bytes(payload, size, pg)
-            gathered: list[Any] = [None] * size
-            dist.all_gather_object(gathered, payload, group=pg)
-            return gathered
-
         job_ranks = dist.get_process_group_ranks(dist.group.WORLD if pg is None else pg)
-        return cls.from_exchange(rank, size, allgather, job_ranks=job_ranks, wires=wires,
-                                 bind=bind, join_timeout=join_timeout, **options)
+        return cls.from_exchange(rank, size, _bootstrap.gather_of(pg), job_ranks=job_ranks,
+                                 wires=wires, bind=bind, join_timeout=join_timeout, **options)
 
     @classmethod
     def from_mpi(cls, comm: Any, *, wires: str = "auto", bind: str = "",
@@ -452,20 +442,6 @@ class Session(Group):
 
     def __repr__(self) -> str:
         return f"<sluice.Session, rank {self._rank} of {self._size}{', closed' * self._closed}>"
-
-
-def _gather_bytes(payload: bytes, size: int, pg: Any) -> list[bytes]:
-    """Those of all ranks of a process group that takes tensors of the host."""
-    import torch
-    import torch.distributed as dist
-
-    lengths = [torch.zeros(1, dtype=torch.int64) for _ in range(size)]
-    dist.all_gather(lengths, torch.tensor([len(payload)]), group=pg)
-    longest = max(int(length) for length in lengths)
-    padded = bytearray(payload.ljust(longest, b"\0"))
-    gathered = [torch.empty(longest, dtype=torch.uint8) for _ in range(size)]
-    dist.all_gather(gathered, torch.frombuffer(padded, dtype=torch.uint8), group=pg)
-    return [bytes(part[:int(length)].tolist()) for part, length in zip(gathered, lengths)]
 
 
 class _JobRanks:

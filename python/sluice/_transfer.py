@@ -117,15 +117,19 @@ class Transfer:
         """
         number = _version_number(version)
         handle_of(stream)
-        change = None
-        for moved in self._halves.moved:
-            change = change or (moved and moved())
-        if (change := change or self._watch.changed()) is not None:
+        if (change := self._moved()) is not None:
             self._refuse(change)
         if self._places is None:
             self._places = self._halves.places(late=self._late and
                                                self._session._native.gpu is not None)
         return self._begin(number, stream, bool(events), self._places)
+
+    def _moved(self) -> InvalidSpec | None:
+        """Says which bound tensor was freed, moved or resized, or None."""
+        for moved in self._halves.moved:
+            if moved is not None and (change := moved()) is not None:
+                return change
+        return self._watch.changed()
 
     def _let_go(self) -> None:
         """Refers to no memory from now on, and does not keep its session, which may then keep it.

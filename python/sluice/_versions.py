@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ._errors import Disagreement, InvalidSpec, PeerLost, Timeout
 from ._log import inform, warn
-from ._transfer import Renames
 
 if TYPE_CHECKING:
     from ._options import SessionOptions
@@ -25,20 +24,28 @@ _JOINED = -2  # others wait for the next session
 _LOOK_SECONDS = 10.0
 
 
-class Versions(Iterator[int]):
-    """One member's end of the loop. Thread: one."""
+#: Carries one version in a session, and is collective. The last argument: the session lacks a role.
+Carry = Callable[["Session", int, bool], None]
 
-    def __init__(self, world: World, src: Any, dst: Any, least: Mapping[str, int] | None,
-                 rename: Renames, join_timeout: float | None, options: SessionOptions) -> None:
+
+class Versions(Iterator[int]):
+    """One member's end of the loop. Thread: one.
+
+    `bears`: whether the loop goes on in another session after an error of this one. None: after
+    PeerLost, and after a Timeout where ranks wait without end.
+    """
+
+    def __init__(self, world: World, carry: Carry, least: Mapping[str, int] | None,
+                 join_timeout: float | None, options: SessionOptions,
+                 bears: Callable[[Session, Exception], bool] | None = None) -> None:
         self._world = world
-        self._src = src
-        self._dst = dst
+        self._carry = carry
         self._least = least
-        self._rename = rename
         self._join_timeout = join_timeout
         self._options = options
+        self._bears = bears or self._is_borne
         self._session: Session | None = None
-        self._last = 0  # the version that this member had last
+        self.last = 0  #: the version that this member had last
         self._is_over = False
 
     def __next__(self) -> int:
@@ -57,19 +64,20 @@ class Versions(Iterator[int]):
                 if version is not None:
                     # Nobody asks for the sources of a trainer whose servers are all gone.
                     is_whole = {each.role for each in session.members} >= set(self._world._roles)
-                    session.sync(self._src, self._dst, rename=self._rename, version=version,
-                                 ignore_unused=not is_whole, progress=False)
-                    self._last = version
+                    self._carry(session, version, not is_whole)
+                    self.last = version
                     return version
             except Exception as error:
-                is_borne = isinstance(error, PeerLost) or (
-                    isinstance(error, Timeout) and self._options.get("patience") is None)
-                if not is_borne:
+                if not self._bears(session, error):
                     self._is_over, self._session = True, None
                     session._close_after(True)
                     raise
                 self._recover(error)
         raise StopIteration
+
+    def _is_borne(self, session: Session, error: Exception) -> bool:
+        return isinstance(error, PeerLost) or (
+            isinstance(error, Timeout) and self._options.get("patience") is None)
 
     @property
     def is_open(self) -> bool:
@@ -122,7 +130,7 @@ class Versions(Iterator[int]):
 
     def _agree(self, session: Session) -> int | None:
         """Collective. The next version's number; None: the session is over."""
-        votes = session._vote(_ROUND, _JOINED if self._has_joiners(session) else self._last)
+        votes = session._vote(_ROUND, _JOINED if self._has_joiners(session) else self.last)
         leavers = [member for member, vote in zip(session.members, votes) if vote == _ENDS]
         self._is_over = bool(leavers) and not self._is_enough_without(session, leavers)
         if leavers or _JOINED in votes:
@@ -150,7 +158,7 @@ class Versions(Iterator[int]):
 
     def _recover(self, error: Exception) -> None:
         """Has the next session made. Raises where memory of this one is still in use."""
-        warn(f"{_first_line(error)}; the next session begins after version {self._last}")
+        warn(f"{_first_line(error)}; the next session begins after version {self.last}")
         session, self._session = self._session, None
         if session is not None:
             session.close()

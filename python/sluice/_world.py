@@ -196,10 +196,18 @@ class World:
         Raises what `session` and `Session.sync` raise otherwise; then the loop is over. Timeout of
         the session's end: a member is stopped that may still use this one's memory.
         """
+
+        def carry(session: Session, version: int, ignore_unused: bool) -> None:
+            session.sync(src, dst, rename=rename, version=version, ignore_unused=ignore_unused,
+                         progress=False)
+
+        return self._loop(Versions(self, carry, min, join_timeout, options))
+
+    def _loop(self, versions: Versions) -> Versions:
         if self._versions is not None and self._versions.is_open:
             raise InvalidSpec("this world is in a loop of versions already: go on with that one")
-        self._versions = Versions(self, src, dst, min, rename, join_timeout, options)
-        return self._versions
+        self._versions = versions
+        return versions
 
     def end_epoch(self, after_version: int) -> None:
         """Ends this epoch for all its members once they have run `after_version`.
