@@ -19,7 +19,7 @@ from ._layouts import Tensor
 from ._memory import Described, dense_strides
 from ._recording import Key, Place, Recorder, Write, place_of
 from ._strided import Piece, Strided, TooManyPieces, pair
-from ._views import Uncapturable
+from ._views import Misfit, Uncapturable
 
 
 def capture(load: Load, tensors: Any, params: Any, *, device: Any = "cpu") -> Captured:
@@ -38,7 +38,8 @@ def capture(load: Load, tensors: Any, params: Any, *, device: Any = "cpu") -> Ca
     do, too, where the loader needs values, or where there is no PyTorch to see what it writes.
     What the loader writes without these tensors, it writes: zeros as padding, for instance.
 
-    InvalidSpec: a parameter cannot be written to, or names are there twice. Errors of the loader
+    InvalidSpec: a parameter cannot be written to, names are there twice, or a tensor does not fit
+    where the loader copies it. Errors of the loader
     are raised as they are, unless they come of what a recording does not have.
     """
     specs = _specs(tensors)
@@ -135,6 +136,11 @@ class _Loader:
         try:
             with self._watching(recorder, names is not None):
                 self._load(pairs())
+        except Misfit as error:
+            name = min(error.sources, default=given)
+            raise InvalidSpec(f"tensor '{name}' of shape {list(self._specs[name].shape)}: "
+                              f"{error.reason}, so the loader does not take it",
+                              tensor=name) from None
         except Uncapturable as error:
             recorder.give_up(error.sources or (given,), error.reason)
         except (RuntimeError, TypeError, NotImplementedError) as error:

@@ -17,7 +17,7 @@ from ._errors import InvalidSpec, Unsupported
 from ._layouts import Box
 from ._memory import Described, dense_strides, describe, span_bytes
 from ._strided import Base, Strided, TooManyPieces, pair
-from ._views import Uncapturable, UnknownMethod, View
+from ._views import Misfit, Uncapturable, UnknownMethod, View
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Recorder:
             if source is None:
                 reason = f"it is copied into another shape, {list(shape)}"
                 self.give_up(names, reason)  # also if the loader catches the error
-                raise Uncapturable(names, reason)
+                raise Misfit(names, reason)
             to = place.memory.dtype
             if dtype != to and not (dtype in FLOATS and to in FLOATS):
                 self.fall_back(names, f"there is no cast from {dtype} to {to}")

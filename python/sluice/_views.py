@@ -18,6 +18,10 @@ class Uncapturable(Exception):
         self.reason = reason
 
 
+class Misfit(Uncapturable):
+    """A shape that does not fit where the loader copies it, with values or without."""
+
+
 class UnknownMethod(Uncapturable, AttributeError):
     """The same of an attribute, about which the loader may only have asked."""
 
