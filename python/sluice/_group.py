@@ -19,7 +19,7 @@ _HOST = 1  # DLPack's kCPU
 #: where ranks differ.
 _CALLS = ("from_env", "sync", "load", "save", "allocate", "checksums", "stream",
           "Stream.load_state_dict", "Stream.close", "trace", "the end of trace", "World.versions",
-          "a round of World.versions")
+          "a round of World.versions", "a batch of weights", "the end of a version")
 _CODES = {call: code for code, call in enumerate(_CALLS)}
 _BALLOT = "sluice.ballot"
 
@@ -52,21 +52,30 @@ class Ballot:
         self._connection = native.connect([source], [target], priority=0)
 
     def vote(self, call: str, number: int) -> list[int]:
-        """Collective; blocks. The numbers of all ranks, by rank.
+        """Collective; blocks. `begin` and `end`."""
+        self.begin(call, number)
+        return self.end(call)
+
+    def begin(self, call: str, number: int) -> _sluice.Run:
+        """Collective; does not block. A vote, whose outcome `end` has once the run is done."""
+        if self._last is not None:
+            self._last.wait()
+        self._own[0] = _CODES[call]
+        self._own[1] = number
+        self._last = self._connection.start()
+        return self._last
+
+    def end(self, call: str) -> list[int]:
+        """Waits. The numbers of all ranks, by rank.
 
         Disagreement, on all ranks: `call` is another one on some.
         """
-        code = _CODES[call]
         if self._last is not None:
             self._last.wait()
-        self._own[0] = code
-        self._own[1] = number
-        self._last = self._connection.start()
-        self._last.wait()
         self._last = None
         both = self._all[:]
         codes = both[::2]
-        if codes.count(code) < self._size:
+        if codes.count(_CODES[call]) < self._size:
             raise other_calls([_CALLS[each] for each in codes])
         return both[1::2]
 
@@ -114,12 +123,28 @@ class Group:
         if self._size == 1:
             self._native.poll()
             return [number]
+        return self._made_ballot(call).vote(call, number)
+
+    async def _vote_awaited(self, call: str, number: int) -> list[int]:
+        """As `_vote`, for asyncio: other tasks run meanwhile, which leave the session alone."""
+        if self._size == 1:
+            return self._vote(call, number)
+        import asyncio  # whoever awaits has it already
+        ballot = self._made_ballot(call)
+        run = ballot.begin(call, number)
+        pause = 0.0
+        while not run.wait(0):
+            await asyncio.sleep(pause)
+            pause = min(0.005, pause + 0.0001)
+        return ballot.end(call)
+
+    def _made_ballot(self, call: str) -> Ballot:
         if self._ballot is None:
             try:
                 self._ballot = Ballot(self._native)
             except InvalidSpec as error:
                 raise met_ballot(error, self._rank, call) or error from None
-        return self._ballot.vote(call, number)
+        return self._ballot
 
     def _exchange(self, call: str, make: Callable[[], Any]) -> list[Any]:
         """Collective; blocks. The values that `make` returns, by rank; each has to fit into JSON.
