@@ -127,17 +127,26 @@ class Fleet:
             raise
 
     def _bears(self, session: Session, error: Exception) -> bool:
-        """Whether only receivers have failed, and this one has not: they leave, and others go on.
+        """Whether a receiver has failed, and not this one: it leaves, and the others go on.
 
-        A sender takes its sources with it, and its store.
+        A sender takes its sources with it, and the first one its store.
         """
         if not isinstance(error, Error) or session.rank in error.ranks:
             return False
+        # Word of a receiver may come by way of a sender, which is named, too.
+        if not any(0 <= rank < session.size and session.members[rank].role != self._sender
+                   for rank in error.ranks):
+            return False
+        try:
+            there = {(one.role, one.rank, one.pid) for one in self.world.members() if one.alive}
+        except Error:
+            return False
+        if any((one.role, one.rank, one.pid) not in there
+               for one in session.members if one.role == self._sender):
+            return False
         if self._versions is not None:  # those that are left are there already
             self._versions._join_timeout = min(self._timeout, _RECOVER_SECONDS)
-        return bool(error.ranks) and all(
-            0 <= rank < len(session.members) and session.members[rank].role != self._sender
-            for rank in error.ranks)
+        return True
 
     def _leave_loop(self) -> None:
         self._versions = self.world._versions = None

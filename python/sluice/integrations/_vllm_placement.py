@@ -1,0 +1,212 @@
+"""Placements: where the tensors of a trainer go in the model of one vLLM worker, and how.
+
+A tensor goes directly into parameters, or into a layer that is staged, or whole to the model's own
+loader.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from math import prod
+from typing import Any
+
+import torch
+from vllm.model_executor.model_loader.mtp_validation import disable_mtp_completeness_check
+from vllm.model_executor.model_loader.reload import (finalize_layerwise_reload,
+                                                     initialize_layerwise_reload)
+
+from .. import (NO_STREAM, Box, Boxes, Error, InvalidSpec, NeedsMemory, Tensor, TensorDone,
+                capture)
+from .._captured import named
+from .._dtypes import TORCH_NAMES
+from ._vllm_layers import Layer, Layers
+
+_TORCH = {name: getattr(torch, text) for text, name in reversed(TORCH_NAMES.items())
+          if hasattr(torch, text)}
+_NUMBER = re.compile(r"(?:^|\.)(\d+)(?:\.|$)")
+_LAST_WINDOW = (1 << 16) - 1
+
+
+class Placement:
+    """Of one model, and of tensors that are given as (name, shape, dtype). Thread: one.
+
+    InvalidSpec: two tensors have one name. Errors of the model's loader are raised as they are.
+    """
+
+    def __init__(self, model: Any, model_config: Any, device: Any,
+                 tensors: Iterable[tuple[str, tuple[int, ...], str]]) -> None:
+        self._model = model
+        self._model_config = model_config
+        self._device = device
+        self._specs = {name: (shape, _TORCH[dtype]) for name, shape, dtype in tensors}
+        self._layers = Layers(model, model_config)
+        with self._layers.on_meta(), disable_mtp_completeness_check():
+            self._params = named(model)
+            self._place_of = self._places()
+            self.captured = capture(model.load_weights, self._specs, self._params, device=device)
+        self._written = list(self.captured.current())
+        # The loader that gets the rest may keep parts between its calls, so it then gets all.
+        self._by_loader = bool(self.captured.fallback and self._layers.staged)
+        self._late = self._by_loader
+        self._tops: dict[str, list[Layer]] = {}  # by destination: the layers that are staged
+        self._due: Counter[str] = Counter()  # by layer: destinations that are to come
+        if not self._by_loader:
+            self._find_staged()
+        self._session: Any = None
+        self._transfer: Any = None
+
+    def _places(self) -> dict[str, tuple[Any, str, Layer | None]]:
+        """Of each parameter: its module, its name there, and the layer if that is staged."""
+        tops = {part: layer for layer in self._layers.staged for part in layer.parts}
+        place_of = {id(tensor): (module, name, tops.get(module))
+                    for module in self._model.modules()
+                    for name, tensor in (*module._parameters.items(), *module._buffers.items())}
+        return {name: place_of[id(tensor)] for name, tensor in self._params.items()}
+
+    def _find_staged(self) -> None:
+        for target in self.captured.targets:
+            tops = {top.name: top for name in self.captured.params_of(target.name)
+                    if (top := self._place_of[name][2]) is not None}
+            self._tops[target.name] = list(tops.values())
+            self._due.update(tops.keys())
+        self._late = bool(self._due)
+
+    def counts(self) -> dict[str, int]:
+        """Elements that go to this worker "directly", "by a staged copy" and "by the loader"."""
+        counts = {"directly": 0, "by a staged copy": 0, "by the loader": 0}
+        loaded = self._specs if self._by_loader else self.captured.fallback
+        counts["by the loader"] = sum(prod(self._specs[name][0]) for name in loaded
+                                      if name not in self.captured.ignored)
+        for copy in self.captured.copies if not self._by_loader else ():
+            way = "directly" if self._place_of[copy.param][2] is None else "by a staged copy"
+            counts[way] += prod(copy.memory.shape)
+        return counts
+
+    def taken(self) -> list[int]:
+        """How many elements of each tensor this worker takes, in their order."""
+        taken = dict.fromkeys(self._specs, 0)
+        for copy in self.captured.copies:
+            taken[copy.source] += prod(copy.memory.shape)
+        for name in self.captured.fallback:
+            taken[name] = prod(self._specs[name][0])
+        return list(taken.values())
+
+    def refuse(self, session: Any, error: Exception) -> None:
+        """Lets all others of a session hear at once that this worker has failed."""
+        if session is self._session and not session.closed:
+            with suppress(Error):
+                self._transfer._refuse(error if isinstance(error, InvalidSpec) else
+                                       InvalidSpec(f"{type(error).__name__}: {error}"))
+
+    def kept(self) -> list[str]:
+        """Parameters of the model that no tensor goes to."""
+        if self.captured.fallback:
+            return []  # nobody knows where the loader writes these
+        written = set(self._written)
+        return [name for name, one in self._model.named_parameters()
+                if one.numel() and name not in written and name in self._place_of
+                and not self._layers.has_made(self._place_of[name][0])]
+
+    def begin(self, session: Any) -> None:
+        """Collective; blocks. Plans how all tensors come in a session, unless that is known.
+
+        InvalidSpec: a parameter was replaced meanwhile; nothing has been written.
+        """
+        if session is not self._session:
+            # Layers come one after the other, so few of them are staged at once.
+            self._transfer = session.transfer(None, self._targets(), window_of=window_of,
+                                              late=self._late)
+            self._session = session
+        self._check_params()
+        if self._device.type != "cpu":
+            torch.accelerator.synchronize()
+
+    def receive(self, version: int) -> None:
+        """Collective; blocks. One version of all tensors, into the model.
+
+        After an error the model serves, with parameters of two versions.
+        """
+        # Memory is ready now, and is complete when the run says so: events come in no stream.
+        run = self._transfer.start(version, stream=NO_STREAM, events=self._late)
+        if self._by_loader:
+            self._load(run)
+        elif self._late:
+            self._stage(run)
+        run.wait()
+        self._layers.finish()
+        if self._device.type != "cpu":
+            torch.accelerator.synchronize()
+
+    def _targets(self) -> Any:
+        if not self._by_loader:
+            return self.captured
+        # Boxes, as other workers may have: theirs take tensors directly.
+        return [Tensor(name, shape, dtype, Boxes([Box((0,) * len(shape or (1,)), shape or (1,))]))
+                for name, (shape, dtype) in self._specs.items()
+                if name not in self.captured.ignored]
+
+    def _check_params(self) -> None:
+        """InvalidSpec: vLLM has other parameters in place of those that were captured."""
+        for name in self._written:
+            module, attribute, layer = self._place_of[name]
+            if layer is None and getattr(module, attribute, None) is not self._params[name]:
+                raise InvalidSpec(f"vLLM has replaced parameter '{name}' since the trainer has "
+                                  "initialized the weight transfer: initialize it again",
+                                  tensor=name)
+
+    def _stage(self, run: Any) -> None:
+        due = self._due.copy()
+        try:
+            for event in run.events():
+                tops = self._tops[event.tensor]
+                if isinstance(event, NeedsMemory):
+                    run.supply(event.tensor, self._memory(event.tensor, tops))
+                elif isinstance(event, TensorDone):
+                    for top in tops:
+                        due[top.name] -= 1
+                        if not due[top.name]:
+                            self._layers.close(top)
+        finally:
+            for layer in self._layers.staged:
+                self._layers.leave(layer)  # those that are open after an error
+
+    def _memory(self, target: str, tops: list[Layer]) -> Any:
+        for top in tops:
+            if not top.is_open:
+                self._layers.open(top)
+        live = {}
+        for name in self.captured.params_of(target):
+            module, attribute, _ = self._place_of[name]
+            live[name] = getattr(module, attribute)
+        return self.captured.memory_of(target, live)
+
+    def _load(self, run: Any) -> None:
+        initialize_layerwise_reload(self._model)
+        try:
+            arriving = self._arriving(run)
+            with disable_mtp_completeness_check():
+                self._model.load_weights(arriving)
+            for _ in arriving:
+                pass
+        finally:
+            finalize_layerwise_reload(self._model, self._model_config)
+
+    def _arriving(self, run: Any) -> Iterator[tuple[str, Any]]:
+        held: dict[str, Any] = {}
+        for event in run.events():
+            name = event.tensor
+            if isinstance(event, NeedsMemory):
+                shape, dtype = self._specs[name]
+                held[name] = torch.empty(shape, dtype=dtype, device=self._device)
+                run.supply(name, [held[name].view(shape or (1,))])
+            elif isinstance(event, TensorDone):
+                yield name, held.pop(name)
+
+
+def window_of(name: str) -> int:
+    """The outermost number in a name, which is the layer's. Tensors without one come first."""
+    found = _NUMBER.search(name)
+    return 0 if found is None else min(int(found[1]) + 1, _LAST_WINDOW)

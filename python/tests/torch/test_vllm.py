@@ -1,0 +1,262 @@
+"""Both ends of vLLM's weight transfer, over stubs of vLLM: in one process, with toy models."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+sluice = pytest.importorskip("sluice")
+
+STUBS = str(Path(__file__).parent.parent / "integrations/stubs")
+
+
+@pytest.fixture
+def vllm(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The adapter, with stubs of vLLM in place of a vLLM that may be installed."""
+    def forget() -> None:
+        for name in [name for name in sys.modules if name.split(".")[0] == "vllm"
+                     or name.startswith("sluice.integrations")]:
+            del sys.modules[name]
+
+    forget()
+    monkeypatch.syspath_prepend(STUBS)
+    monkeypatch.delattr(sluice, "integrations", raising=False)
+    from sluice.integrations import vllm as adapter
+    yield adapter
+    forget()
+
+
+def model_of(repacked: bool) -> Any:
+    """Two layers, one of them fused of q and k, and attention that squares its weights."""
+    from vllm.model_executor.layers.linear import UnquantizedLinearMethod
+    from vllm.model_executor.layers.quantization.base_config import QuantizeMethodBase
+    from vllm.model_executor.model_loader.reload import layerwise
+
+    class Repacks(QuantizeMethodBase):
+        def process_weights_after_loading(self, layer: Any) -> None:
+            layer.weight = torch.nn.Parameter(layer.weight.t().contiguous() * 2, False)
+
+    class Attention(torch.nn.Module):
+        def process_weights_after_loading(self, dtype: Any) -> None:
+            self.squares = model.qk.weight.to(dtype) ** 2
+
+    model = torch.nn.Module()
+    model.qk, model.attention = torch.nn.Linear(3, 4, bias=False), Attention()
+    model.qk.requires_grad_(False)
+    model.qk.quant_method = UnquantizedLinearMethod()
+    model.layers = torch.nn.ModuleList([torch.nn.Linear(3, 6, bias=False) for _ in range(2)])
+    model.layers.requires_grad_(False)
+    for layer in model.layers:
+        layer.quant_method = Repacks() if repacked else UnquantizedLinearMethod()
+    layerwise.record_metadata_for_reloading(model)
+    for layer in model.layers:
+        layer.quant_method.process_weights_after_loading(layer)
+    model.attention.process_weights_after_loading(torch.float32)
+
+    def load_weights(weights: Any) -> None:
+        for name, tensor in weights:
+            if name in ("q", "k"):
+                begin = 0 if name == "q" else 2
+                model.qk.weight.data.narrow(0, begin, 2).copy_(tensor)
+            elif name.startswith("layers."):
+                model.get_submodule(name).weight.data.copy_(tensor)
+
+    model.load_weights = load_weights
+    return model
+
+
+class Engine:
+    """A server of one worker, as a client sees it. All calls come on one thread."""
+
+    def __init__(self, repacked: bool = False, **config: Any) -> None:
+        from vllm.distributed.weight_transfer.factory import WeightTransferEngineFactory
+        self.model = model_of(repacked)
+        self.addresses = [one.data_ptr() for one in self.model.parameters()]
+        vllm_config = SimpleNamespace(
+            parallel_config=SimpleNamespace(enable_eplb=config.get("eplb", False)),
+            model_config=SimpleNamespace(enable_sleep_mode=config.get("sleep", False),
+                                         dtype=torch.float32))
+        self.engine = WeightTransferEngineFactory.create_engine(
+            SimpleNamespace(backend="sluice"), vllm_config, torch.device("cpu"), self.model)
+        self.repacked = repacked
+        self.version: str | None = None
+
+    def init_weight_transfer_engine(self, init_info: Any) -> None:
+        self.engine.init_transfer_engine(self.engine.parse_init_info(init_info))
+
+    def start_weight_update(self) -> None:
+        self.engine.start_weight_update()
+
+    def update_weights(self, update_info: Any) -> None:
+        self.engine.update_weights(update_info)
+
+    def finish_weight_update(self, weight_version: str | None = None) -> None:
+        self.engine.finish_weight_update()
+        self.version = weight_version
+
+    def has(self, state: dict[str, Any], version: int) -> bool:
+        layers = [state[f"layers.{i}"] for i in range(2)]
+        wanted = [torch.cat([state["q"], state["k"]]),
+                  *(one.t() * 2 if self.repacked else one for one in layers)]
+        found = list(self.model.parameters())
+        return (self.version == str(version) and self.engine.version == version
+                and self.addresses == [one.data_ptr() for one in found]
+                and all(torch.equal(a, b) for a, b in zip(wanted, found))
+                and torch.equal(self.model.attention.squares, found[0] ** 2))
+
+
+def state() -> dict[str, Any]:
+    return {"q": torch.rand(2, 3), "k": torch.rand(2, 3), "layers.0": torch.rand(6, 3),
+            "layers.1": torch.rand(6, 3)}
+
+
+def renew(tensors: dict[str, Any]) -> None:
+    for one in tensors.values():
+        one.copy_(torch.rand(one.shape))
+
+
+def trainer(vllm: Any, client: Any, source: Any, **more: Any) -> Any:
+    from vllm.distributed.weight_transfer.factory import WeightTransferTrainerFactory
+    return WeightTransferTrainerFactory.trainer_init(
+        vllm.SluiceTrainerInitInfo(rank=0, **{"timeout": 30, **more}), client=client, source=source)
+
+
+@pytest.mark.parametrize("repacked", [False, True])
+def test_versions_come_in_place_and_staged(vllm: Any, repacked: bool) -> None:
+    engine, source = Engine(repacked), state()
+    sender = trainer(vllm, engine, source)
+    for version in (1, 2, 3):
+        renew(source)
+        sender.send_weights()
+        assert engine.has(source, version)
+    source["q"] = torch.rand(2, 3)  # other memory
+    sender.send_weights()
+    assert engine.has(source, 4)
+    sender.shutdown()
+    engine.engine.shutdown()
+    with pytest.raises(sluice.InvalidSpec, match="was shut down"):
+        sender.send_weights()
+
+
+def test_modules_and_sources_are_read(vllm: Any) -> None:
+    from vllm.distributed.weight_transfer.base import ModuleSource, ParamMeta, WeightSource
+    tensors = state()
+
+    class Stream(WeightSource):  # type: ignore[misc]
+        def metadata(self) -> Any:
+            return [ParamMeta(name, one.dtype, one.shape) for name, one in tensors.items()]
+
+        def __iter__(self) -> Any:
+            return iter(tensors.items())
+
+    module = torch.nn.Module()
+    module.layers = torch.nn.ParameterList([tensors["layers.0"], tensors["layers.1"]])
+    module.q, module.k = (torch.nn.Parameter(tensors[name]) for name in "qk")
+    for source in (module, ModuleSource(module), vllm.SluiceModuleSource(module), Stream(),
+                   sluice.into(tensors), iter(tensors.items()) and dict(tensors)):
+        engine = Engine()
+        sender = trainer(vllm, engine, source)
+        renew(tensors)
+        if not isinstance(source, (Stream, dict)) and hasattr(source, "named_parameters"):
+            tensors.update({"q": module.q.data, "k": module.k.data})
+        sender.send_weights()
+        assert engine.has({name: one.detach() for name, one in tensors.items()}, 1), source
+        sender.shutdown()
+
+
+def test_an_engine_that_fails_is_left_out_and_comes_back(vllm: Any) -> None:
+    first, second, source = Engine(), Engine(True), state()
+    clients = vllm.Engines(first, second)
+    sender = trainer(vllm, clients, source)
+    sender.send_weights()
+    assert first.has(source, 1) and second.has(source, 1)
+
+    def fail(version: int) -> None:
+        raise MemoryError("planted")
+
+    second.engine._placement.receive = fail
+    renew(source)
+    sender.send_weights()
+    assert first.has(source, 2) and clients.clients == [first] and second.version == "1"
+    clients.add(second)
+    renew(source)
+    sender.send_weights()
+    assert first.has(source, 3) and second.has(source, 3)
+    third = Engine()
+    clients.add(third)
+    sender.send_weights()
+    assert all(one.has(source, 4) for one in (first, second, third))
+
+
+def test_the_only_engine_that_fails_takes_the_next_version(vllm: Any) -> None:
+    engine, source = Engine(True), state()
+    sender = trainer(vllm, engine, source, timeout=15)
+    closing = engine.engine._placement._layers.close
+
+    def fail(layer: Any) -> None:
+        engine.engine._placement._layers.close = closing
+        raise MemoryError("planted")
+
+    engine.engine._placement._layers.close = fail
+    with pytest.raises(sluice.Error, match="planted"):
+        sender.send_weights()
+    assert engine.engine.version is None and engine.version is None
+    renew(source)
+    sender.send_weights()
+    assert engine.has(source, 2)
+
+
+@pytest.mark.parametrize("change, says", [
+    ({"nobody": (2, 2)}, "ignores 'nobody'"),
+    ({"layers.0": (7, 3)}, "layers.0"),
+    ({"q": (3, 3)}, "'q'"),
+])
+def test_what_does_not_fit_is_refused_at_the_start(vllm: Any, change: Any, says: str) -> None:
+    source = state()
+    source.update({name: torch.rand(shape) for name, shape in change.items()})
+    with pytest.raises(Exception, match=says):
+        trainer(vllm, Engine(), source)
+
+
+def test_what_vllm_cannot_keep_still_is_refused(vllm: Any) -> None:
+    for config, says in ({"eplb": True}, "enable_eplb"), ({"sleep": True}, "enable_sleep_mode"):
+        with pytest.raises(sluice.Unsupported, match=says):
+            trainer(vllm, Engine(**config), state())
+    with pytest.raises(sluice.InvalidSpec, match="source is None"):
+        trainer(vllm, Engine(), None)
+    with pytest.raises(sluice.InvalidSpec, match="no tensors"):
+        trainer(vllm, Engine(), {})
+
+
+def test_other_versions_and_no_cards_are_refused(vllm: Any,
+                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    from sluice.integrations._fleet import Card
+    engine = Engine()
+    given = {"trainers": 1, "names": ["q"], "shapes": [[2, 3]], "dtypes": ["f32"]}
+    secret = "5ecret"
+    for card, says in (({}, "no urls"), ({"urls": ["tcp://x:1"], "token": secret}, "has Sluice"),
+                       ({"urls": [], "token": secret}, "no urls")):
+        with pytest.raises(sluice.Error, match=says) as raised:
+            engine.init_weight_transfer_engine({**given, "card": card})
+        assert secret not in str(raised.value)
+    info = engine.engine.parse_init_info({**given, "card": {"token": secret}})
+    assert secret not in repr(info) and secret not in repr(Card(["tcp://x:1"], secret))
+    with pytest.raises(sluice.InvalidSpec, match="has not called init_weight_transfer_engine"):
+        engine.update_weights({"version": 1})
+
+
+def test_the_entry_point_is_light(tmp_path: Path) -> None:
+    """`register` imports neither PyTorch nor an end of the transfer."""
+    code = ("import sys; sys.path.insert(0, sys.argv[1]); import sluice.integrations.vllm as one; "
+            "one.register(); heavy = [name for name in sys.modules if name == 'torch' or "
+            "'_vllm_' in name]; assert not heavy, heavy; "
+            "from vllm.distributed.weight_transfer.factory import *; "
+            "assert 'sluice' in WeightTransferEngineFactory._registry; "
+            "assert 'sluice' in WeightTransferTrainerFactory._registry")
+    subprocess.run([sys.executable, "-c", code, STUBS], check=True, timeout=60, cwd=tmp_path)
