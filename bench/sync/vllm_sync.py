@@ -1,5 +1,6 @@
-"""One update of a model from two trainers to a real vLLM engine of two workers, in turns: by Sluice,
-and by packed broadcasts over gloo with vLLM's own loader.
+"""Updates of a model, from two trainers to a vLLM engine of two workers, in turns.
+
+They go by Sluice, and by packed broadcasts over gloo with vLLM's own loader.
 
 usage: vllm_sync.py ROUNDS GIB CHUNK_MIB,...    in the environment of scripts/test_vllm.sh
 
