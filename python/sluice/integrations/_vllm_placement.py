@@ -17,6 +17,8 @@ import torch
 from vllm.model_executor.model_loader.mtp_validation import disable_mtp_completeness_check
 from vllm.model_executor.model_loader.reload import (finalize_layerwise_reload,
                                                      initialize_layerwise_reload)
+from vllm.model_executor.model_loader.reload.meta import SKIP_TENSORS
+from vllm.model_executor.model_loader.reload.utils import get_tensor_load_numel
 
 from .. import (NO_STREAM, Box, Boxes, Error, InvalidSpec, NeedsMemory, Tensor, TensorDone,
                 capture)
@@ -73,6 +75,21 @@ class Placement:
             self._tops[target.name] = list(tops.values())
             self._due.update(tops.keys())
         self._late = bool(self._due)
+        self._check_staged()
+
+    def _check_staged(self) -> None:
+        """InvalidSpec: a layer would be staged with a part of its values. It has no others."""
+        written: Counter[str] = Counter()
+        for copy in self.captured.copies:
+            written[copy.param] += prod(copy.memory.shape)
+        for name, (_, attribute, layer) in self._place_of.items():
+            if layer is None or layer.name not in self._due or attribute in SKIP_TENSORS:
+                continue
+            wanted = get_tensor_load_numel(self._params[name])
+            if written[name] < wanted:
+                raise InvalidSpec(f"the trainer sends {written[name]} of the {wanted} elements of "
+                                  f"'{name}', in a layer that vLLM repacks from all of them: send "
+                                  "all tensors of this layer, or none", tensor=name)
 
     def counts(self) -> dict[str, int]:
         """Elements that go to this worker "directly", "by a staged copy" and "by the loader"."""

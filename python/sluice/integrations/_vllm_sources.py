@@ -57,13 +57,11 @@ def state_of(source: Any, rank: int, size: int) -> State:
     """What `rank` of `size` trainers holds of a source. InvalidSpec: there is none."""
     if source is None:
         raise InvalidSpec("source is None; give a module, a state dict, or a WeightSource")
+    module = getattr(source, "_module", None) if isinstance(source, ModuleSource) else source
+    if isinstance(module, torch.nn.Module):
+        return State(SluiceModuleSource(module).state)
     if callable(read := getattr(source, "state", None)):
         return State(read)
-    if isinstance(source, ModuleSource) and isinstance(
-            module := getattr(source, "_module", None), torch.nn.Module):
-        return State(SluiceModuleSource(module).state)
-    if isinstance(source, torch.nn.Module):
-        return State(SluiceModuleSource(source).state)
     if isinstance(source, WeightSource):
         return State(_Copies(source, rank, size).state)
     if isinstance(source, Iterator):

@@ -224,6 +224,39 @@ def test_what_does_not_fit_is_refused_at_the_start(vllm: Any, change: Any, says:
         trainer(vllm, Engine(), source)
 
 
+def test_a_layer_that_is_repacked_is_sent_whole_or_not_at_all(vllm: Any) -> None:
+    class Halves(Engine):
+        """The loader takes each layer as two tensors."""
+
+        def __init__(self) -> None:
+            super().__init__(True)
+            load = self.model.load_weights
+
+            def load_weights(weights: Any) -> None:
+                for name, tensor in weights:
+                    if name.startswith("half."):
+                        _, i, which = name.split(".")
+                        weight = self.model.layers[int(i)].weight
+                        weight.data.narrow(0, 3 * int(which), 3).copy_(tensor)
+                    else:
+                        load([(name, tensor)])
+
+            self.model.load_weights = load_weights
+
+    source = state()
+    del source["layers.1"]  # it keeps what it has
+    parts = {f"half.0.{i}": source["layers.0"][3 * i:3 * i + 3] for i in range(2)}
+    del source["layers.0"]
+    engine = Halves()
+    with pytest.raises(Exception, match=r"9 of the 18 elements of 'layers.0.weight'"):
+        trainer(vllm, engine, {**source, "half.0.0": parts["half.0.0"]})
+    before = list(engine.model.parameters())[2].clone()
+    sender = trainer(vllm, engine, {**source, **parts})
+    sender.send_weights()
+    whole = torch.cat(list(parts.values()))
+    assert engine.has({**source, "layers.0": whole, "layers.1": before.t() / 2}, 1)
+
+
 def test_what_vllm_cannot_keep_still_is_refused(vllm: Any) -> None:
     for config, says in ({"eplb": True}, "enable_eplb"), ({"sleep": True}, "enable_sleep_mode"):
         with pytest.raises(sluice.Unsupported, match=says):

@@ -6,6 +6,10 @@ def get_layer_tensors(layer):
     return {**params, **buffers}
 
 
+def get_tensor_load_numel(tensor):
+    return tensor.numel()
+
+
 def get_layer_params_buffers(layer):
     return tuple({name: one for name, one in kept.items() if one is not None}
                  for kept in (layer._parameters, layer._buffers))
