@@ -68,4 +68,4 @@ cd "$work"
 export OMP_NUM_THREADS=1 VLLM_TARGET_DEVICE=cpu
 "$venv/bin/python" "$root/scripts/nodes/job_limit.py" 3000 "$venv/bin/python" -m pytest -q \
   -p no:cacheprovider -n "$(nproc)" --dist worksteal --junitxml "$root/build/vllm.xml" \
-  --rootdir "$root/python/tests" "$root/python/tests/vllm" "$@"
+  --rootdir "$root/python/tests" "$root/python/tests/vllm" "$root/python/tests/integrations" "$@"
