@@ -122,7 +122,7 @@ class Layers:
             restore_layer_on_meta(part, info)
             for tensor in get_layer_tensors(part).values():
                 # One that vLLM has wrapped for a reload before keeps what it is given.
-                loader = getattr(tensor, "weight_loader", None)
+                loader: Any = getattr(tensor, "weight_loader", None)
                 while getattr(loader, "__name__", "") == "online_process_loader":
                     loader = tensor.weight_loader = loader.__wrapped__
 

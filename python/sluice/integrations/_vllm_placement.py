@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from math import prod
 from typing import Any
 
 import torch
 from vllm.model_executor.model_loader.mtp_validation import disable_mtp_completeness_check
-from vllm.model_executor.model_loader.reload import (finalize_layerwise_reload,
-                                                     initialize_layerwise_reload)
 from vllm.model_executor.model_loader.reload.meta import SKIP_TENSORS
 from vllm.model_executor.model_loader.reload.utils import get_tensor_load_numel
 
-from .. import (NO_STREAM, Box, Boxes, Error, InvalidSpec, NeedsMemory, Tensor, TensorDone,
-                capture)
+from .. import NO_STREAM, Error, InvalidSpec, NeedsMemory, TensorDone, capture, into
 from .._captured import named
 from .._dtypes import TORCH_NAMES
 from ._vllm_layers import Layer, Layers
@@ -50,13 +47,11 @@ class Placement:
             self._place_of = self._places()
             self.captured = capture(model.load_weights, self._specs, self._params, device=device)
         self._written = list(self.captured.current())
-        # The loader that gets the rest may keep parts between its calls, so it then gets all.
-        self._by_loader = bool(self.captured.fallback and self._layers.staged)
-        self._late = self._by_loader
         self._tops: dict[str, list[Layer]] = {}  # by destination: the layers that are staged
         self._due: Counter[str] = Counter()  # by layer: destinations that are to come
-        if not self._by_loader:
-            self._find_staged()
+        #: Layers that stay open until the loader has had what it gets whole.
+        self._held: list[Layer] = []
+        self._find_staged()
         self._session: Any = None
         self._transfer: Any = None
 
@@ -69,21 +64,32 @@ class Placement:
         return {name: place_of[id(tensor)] for name, tensor in self._params.items()}
 
     def _find_staged(self) -> None:
-        for target in self.captured.targets:
-            tops = {top.name: top for name in self.captured.params_of(target.name)
+        captured = self.captured
+        for target in captured.targets:
+            tops = {top.name: top for name in captured.params_of(target.name)
                     if (top := self._place_of[name][2]) is not None}
             self._tops[target.name] = list(tops.values())
             self._due.update(tops.keys())
-        self._late = bool(self._due)
-        self._check_staged()
+        loaded: Counter[str] = Counter()
+        for step in captured._expected:
+            loaded.update({name: prod(shape) for name, _, shape, *_ in step})
+        if captured.fallback:
+            names = {top.name for name in loaded if (top := self._place_of[name][2]) is not None}
+            names.update(self._due)
+            # Where all fall back, nothing shows what the loader writes.
+            self._held = [layer for layer in self._layers.staged
+                          if not captured.copies or layer.name in names]
+        self._late = bool(self._due or self._held)
+        if captured.copies:
+            self._check_staged(loaded)
 
-    def _check_staged(self) -> None:
+    def _check_staged(self, written: Counter[str]) -> None:
         """InvalidSpec: a layer would be staged with a part of its values. It has no others."""
-        written: Counter[str] = Counter()
         for copy in self.captured.copies:
             written[copy.param] += prod(copy.memory.shape)
         for name, (_, attribute, layer) in self._place_of.items():
-            if layer is None or layer.name not in self._due or attribute in SKIP_TENSORS:
+            if layer is None or attribute in SKIP_TENSORS or (
+                    layer.name not in self._due and layer not in self._held):
                 continue
             wanted = get_tensor_load_numel(self._params[name])
             if written[name] < wanted:
@@ -93,11 +99,9 @@ class Placement:
 
     def counts(self) -> dict[str, int]:
         """Elements that go to this worker "directly", "by a staged copy" and "by the loader"."""
-        counts = {"directly": 0, "by a staged copy": 0, "by the loader": 0}
-        loaded = self._specs if self._by_loader else self.captured.fallback
-        counts["by the loader"] = sum(prod(self._specs[name][0]) for name in loaded
-                                      if name not in self.captured.ignored)
-        for copy in self.captured.copies if not self._by_loader else ():
+        counts = {"directly": 0, "by a staged copy": 0, "by the loader": sum(
+            prod(self._specs[name][0]) for name in self.captured.fallback)}
+        for copy in self.captured.copies:
             way = "directly" if self._place_of[copy.param][2] is None else "by a staged copy"
             counts[way] += prod(copy.memory.shape)
         return counts
@@ -134,8 +138,10 @@ class Placement:
         """
         if session is not self._session:
             # Layers come one after the other, so few of them are staged at once.
-            self._transfer = session.transfer(None, self._targets(), window_of=window_of,
-                                              late=self._late)
+            # With staged layers the loader runs while they are open, and not after the run.
+            targets: Any = into(self.captured.targets, self.captured.renames) if (
+                self._late) else self.captured
+            self._transfer = session.transfer(None, targets, window_of=window_of, late=self._late)
             self._session = session
         self._check_params()
         if self._device.type != "cpu":
@@ -148,22 +154,13 @@ class Placement:
         """
         # Memory is ready now, and is complete when the run says so: events come in no stream.
         run = self._transfer.start(version, stream=NO_STREAM, events=self._late)
-        if self._by_loader:
-            self._load(run)
-        elif self._late:
+        if self._late:
             self._stage(run)
-        run.wait()
+        with disable_mtp_completeness_check():
+            run.wait()
         self._layers.finish()
         if self._device.type != "cpu":
             torch.accelerator.synchronize()
-
-    def _targets(self) -> Any:
-        if not self._by_loader:
-            return self.captured
-        # Boxes, as other workers may have: theirs take tensors directly.
-        return [Tensor(name, shape, dtype, Boxes([Box((0,) * len(shape or (1,)), shape or (1,))]))
-                for name, (shape, dtype) in self._specs.items()
-                if name not in self.captured.ignored]
 
     def _check_params(self) -> None:
         """InvalidSpec: vLLM has other parameters in place of those that were captured."""
@@ -177,6 +174,8 @@ class Placement:
     def _stage(self, run: Any) -> None:
         due = self._due.copy()
         try:
+            for layer in self._held:
+                self._layers.open(layer)
             for event in run.events():
                 tops = self._tops[event.tensor]
                 if isinstance(event, NeedsMemory):
@@ -184,11 +183,26 @@ class Placement:
                 elif isinstance(event, TensorDone):
                     for top in tops:
                         due[top.name] -= 1
-                        if not due[top.name]:
+                        if not due[top.name] and top not in self._held:
                             self._layers.close(top)
+            if self.captured.fallback:
+                self._load()
+            for layer in self._held:
+                self._layers.close(layer)
         finally:
             for layer in self._layers.staged:
                 self._layers.leave(layer)  # those that are open after an error
+
+    def _load(self) -> None:
+        """Gives the loader what it gets whole, while the layers are open that it writes to."""
+        live = dict(self._params)
+        for name in self._written:
+            module, attribute, _ = self._place_of[name]
+            live[name] = getattr(module, attribute)
+        bound = self.captured.bind(live)
+        bound._buffers = self.captured._buffers  # which the run has filled
+        with disable_mtp_completeness_check(), torch.no_grad():
+            bound.finish()
 
     def _memory(self, target: str, tops: list[Layer]) -> Any:
         for top in tops:
@@ -199,28 +213,6 @@ class Placement:
             module, attribute, _ = self._place_of[name]
             live[name] = getattr(module, attribute)
         return self.captured.memory_of(target, live)
-
-    def _load(self, run: Any) -> None:
-        initialize_layerwise_reload(self._model)
-        try:
-            arriving = self._arriving(run)
-            with disable_mtp_completeness_check():
-                self._model.load_weights(arriving)
-            for _ in arriving:
-                pass
-        finally:
-            finalize_layerwise_reload(self._model, self._model_config)
-
-    def _arriving(self, run: Any) -> Iterator[tuple[str, Any]]:
-        held: dict[str, Any] = {}
-        for event in run.events():
-            name = event.tensor
-            if isinstance(event, NeedsMemory):
-                shape, dtype = self._specs[name]
-                held[name] = torch.empty(shape, dtype=dtype, device=self._device)
-                run.supply(name, [held[name].view(shape or (1,))])
-            elif isinstance(event, TensorDone):
-                yield name, held.pop(name)
 
 
 def window_of(name: str) -> int:

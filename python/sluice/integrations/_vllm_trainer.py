@@ -295,7 +295,7 @@ def _with_answer(error: Exception, update: Future[None]) -> Exception:
     with suppress(TimeoutError):
         told = update.exception(_ANSWER_SECONDS)
         if told is not None and told is not error and isinstance(error, Error):
-            both = type(error)(f"{error}; the engine says: {told}")
+            both = type(error)(f"the engine says: {told}; and here: {error}")
             both.__cause__ = told
             return both
     return error

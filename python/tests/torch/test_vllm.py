@@ -224,6 +224,32 @@ def test_what_does_not_fit_is_refused_at_the_start(vllm: Any, change: Any, says:
         trainer(vllm, Engine(), source)
 
 
+@pytest.mark.parametrize("all_fall_back", [False, True])
+def test_what_the_loader_computes_goes_through_it_into_open_layers(vllm: Any,
+                                                                   all_fall_back: bool) -> None:
+    class Computes(Engine):
+        def __init__(self) -> None:
+            super().__init__(True)
+            load = self.model.load_weights
+
+            def load_weights(weights: Any) -> None:
+                for name, tensor in weights:
+                    if all_fall_back and name == "q":
+                        tensor.sum().item()
+                    load([(name, tensor * 3 if name == "layers.1" else tensor)])
+
+            self.model.load_weights = load_weights
+
+    engine, source = Computes(), state()
+    sender = trainer(vllm, engine, source)
+    placement = engine.engine._placement
+    assert set(placement.captured.fallback) == (set(source) if all_fall_back else {"layers.1"})
+    for version in (1, 2):
+        renew(source)
+        sender.send_weights()
+        assert engine.has({**source, "layers.1": source["layers.1"] * 3}, version)
+
+
 def test_a_layer_that_is_repacked_is_sent_whole_or_not_at_all(vllm: Any) -> None:
     class Halves(Engine):
         """The loader takes each layer as two tensors."""
