@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 RECEIVERS_MAX = 1 << 14
 
 # So long a member waits for the others after one was lost: longer than a dead one is missed.
-_RECOVER_SECONDS = 30.0
+_RECOVER_SECONDS = 15.0
 
 
 @dataclass(frozen=True)

@@ -87,13 +87,20 @@ class Layers:
 
     def close(self, layer: Layer) -> None:
         """The memory is whole: makes the kernel's tensors of it, and lets it go."""
+        kernels = []
         for part in layer.parts:
             method: Any = getattr(part, "quant_method", None)
             if getattr(method, "moe_kernel", None) is not None and any(
                     one.device.type == "cpu" for one in get_layer_tensors(part).values()):
                 # Experts on CPUs are packed with the first kernel alone, and are garbage without.
+                kernels.append((method, method.moe_kernel))
                 method.moe_kernel = None
-        self._finalize(layer, 1, 2)
+        try:
+            self._finalize(layer, 1, 2)
+        except BaseException:
+            for method, kernel in kernels:
+                method.moe_kernel = kernel
+            raise
 
     def leave(self, layer: Layer) -> None:
         """Puts the kernel's tensors back as they were."""
@@ -136,8 +143,28 @@ class Layers:
             info = get_layerwise_info(part)
             if info.kernel_tensors is not None:
                 info.load_numel, info.load_numel_total = loaded, total
-        with torch.no_grad():
-            finalize_layerwise_reload(layer.module, self._model_config)
+        try:
+            with torch.no_grad():
+                finalize_layerwise_reload(layer.module, self._model_config)
+        except BaseException:
+            for part in layer.parts:
+                _put_back(part)
+            raise
+
+
+def _put_back(part: Any) -> None:
+    """The kernel's tensors into a module that vLLM has not come to the end of."""
+    info = get_layerwise_info(part)
+    if info.kernel_tensors is None:
+        return
+    for name in list(get_layer_tensors(part)):
+        delattr(part, name)
+    parameters, buffers = info.kernel_tensors
+    for name, one in parameters.items():
+        part.register_parameter(name, one)
+    for name, one in buffers.items():
+        part.register_buffer(name, one, name not in info.kernel_non_persistent_buffers)
+    info.kernel_tensors, info.load_numel, info.load_numel_total = None, 0, None
 
 
 def _loaded_form(module: Any) -> dict[str, Any]:

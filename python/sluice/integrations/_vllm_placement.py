@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 from vllm.model_executor.model_loader.mtp_validation import disable_mtp_completeness_check
-from vllm.model_executor.model_loader.reload.meta import SKIP_TENSORS
+from vllm.model_executor.model_loader.reload.meta import SKIP_LOAD_TENSORS
 from vllm.model_executor.model_loader.reload.utils import get_tensor_load_numel
 
 from .. import NO_STREAM, Error, InvalidSpec, NeedsMemory, TensorDone, capture, into
@@ -88,7 +88,7 @@ class Placement:
         for copy in self.captured.copies:
             written[copy.param] += prod(copy.memory.shape)
         for name, (_, attribute, layer) in self._place_of.items():
-            if layer is None or attribute in SKIP_TENSORS or (
+            if layer is None or attribute in SKIP_LOAD_TENSORS or (
                     layer.name not in self._due and layer not in self._held):
                 continue
             wanted = get_tensor_load_numel(self._params[name])
@@ -106,14 +106,15 @@ class Placement:
             counts[way] += prod(copy.memory.shape)
         return counts
 
-    def taken(self) -> list[int]:
-        """How many elements of each tensor this worker takes, in their order."""
-        taken = dict.fromkeys(self._specs, 0)
+    def taken(self) -> list[list[tuple[tuple[int, ...], tuple[int, ...]]]]:
+        """The boxes of each tensor that this worker takes, in their order: begins and shapes."""
+        taken: dict[str, Any] = {name: set() for name in self._specs}
         for copy in self.captured.copies:
-            taken[copy.source] += prod(copy.memory.shape)
+            taken[copy.source].add((copy.begin or (0,), copy.memory.shape or (1,)))
         for name in self.captured.fallback:
-            taken[name] = prod(self._specs[name][0])
-        return list(taken.values())
+            shape = self._specs[name][0] or (1,)
+            taken[name].add(((0,) * len(shape), shape))
+        return [sorted(boxes) for boxes in taken.values()]
 
     def refuse(self, session: Any, error: Exception) -> None:
         """Lets all others of a session hear at once that this worker has failed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any
+from zlib import crc32
 
 import torch
 from vllm.distributed.weight_transfer.base import ModuleSource, WeightSource
@@ -57,7 +58,11 @@ def state_of(source: Any, rank: int, size: int) -> State:
     """What `rank` of `size` trainers holds of a source. InvalidSpec: there is none."""
     if source is None:
         raise InvalidSpec("source is None; give a module, a state dict, or a WeightSource")
-    module = getattr(source, "_module", None) if isinstance(source, ModuleSource) else source
+    # One that brings other tensors than the module's is asked for them.
+    own = isinstance(source, ModuleSource) and all(
+        getattr(type(source), name, None) is getattr(ModuleSource, name, None)
+        for name in ("__iter__", "metadata", "iter_full", "iter_local"))
+    module = getattr(source, "_module", None) if own else source
     if isinstance(module, torch.nn.Module):
         return State(SluiceModuleSource(module).state)
     if callable(read := getattr(source, "state", None)):
@@ -65,7 +70,8 @@ def state_of(source: Any, rank: int, size: int) -> State:
     if isinstance(source, WeightSource):
         return State(_Copies(source, rank, size).state)
     if isinstance(source, Iterator):
-        source = list(source)  # it is read in each round
+        raise InvalidSpec(f"source is a {type(source).__name__}, which can be read once, and each "
+                          "version is read anew: give a state dict or a WeightSource")
     return State(lambda: source)
 
 
@@ -83,15 +89,21 @@ class _Copies:
 
     def state(self) -> dict[str, torch.Tensor]:
         held = self._source.held_names() if hasattr(self._source, "held_names") else None
-        for i, (name, tensor) in enumerate(self._bring()):
-            mine = name in held if held is not None else i % self._size == self._rank
+        before, self._held = self._held, {}
+        for name, tensor in self._bring():
+            # A rank has the same names in each round, in whatever order they come.
+            mine = name in held if held is not None else (
+                crc32(name.encode()) % self._size == self._rank)
             if not mine or tensor is None:
                 continue
-            kept = self._held.get(name)
+            if name in self._held:
+                raise InvalidSpec(f"the source brings '{name}' twice", tensor=name)
+            kept = before.get(name)
             if kept is None or kept.shape != tensor.shape or kept.dtype != tensor.dtype:
-                self._held[name] = tensor.detach().clone(memory_format=torch.contiguous_format)
+                kept = tensor.detach().clone(memory_format=torch.contiguous_format)
             else:
                 kept.copy_(tensor)
+            self._held[name] = kept
         return self._held
 
     def _bring(self) -> Iterator[tuple[str, Any]]:

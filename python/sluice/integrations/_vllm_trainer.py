@@ -9,11 +9,12 @@ import threading
 from concurrent.futures import Future, TimeoutError
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any, ClassVar
 
 from vllm.distributed.weight_transfer.base import TrainerInitInfo, TrainerWeightTransferEngine
 
-from .. import Disagreement, Error, InvalidSpec, _bootstrap
+from .. import Disagreement, Error, InvalidSpec, Timeout, _bootstrap
 from .._log import say, warn
 from .._state import SRC, halves
 from ._fleet import RECEIVERS_MAX, Card, Fleet, Meeting
@@ -22,6 +23,7 @@ from ._vllm_sources import State, state_of
 
 _CLIENT_SECONDS = 60.0  # for an engine's answer, once all bytes have come to it
 _ANSWER_SECONDS = 2.0  # for its answer after an error here
+_LEAVE_SECONDS = 10.0  # for one that is left out
 
 
 @dataclass
@@ -42,43 +44,80 @@ class SluiceTrainerInitInfo(TrainerInitInfo):
 
 
 class Caller:
-    """Calls a client on one thread, as an engine in this process may need. Thread: any."""
+    """Calls a client on one thread, as an engine in this process may need. Thread: one.
 
-    def __init__(self, client: Any) -> None:
+    Timeout: an engine has not answered for `timeout` seconds. It is not called before it does.
+    """
+
+    def __init__(self, client: Any, timeout: float) -> None:
         self.client = client
-        self._calls: queue.SimpleQueue[tuple[Future[None], str, tuple[Any, ...]]] | None = None
-        self._last: Future[None] | None = None
+        self._timeout = timeout
+        self._calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._last: Future[None] = Future()
+        self._last.set_result(None)
+        self._name = ""  # of the last call
+        threading.Thread(target=_make_calls, args=(client, self._calls), daemon=True).start()
 
-    def begin(self, name: str, *given: Any) -> Future[None]:
-        """Makes a call. One that hangs since an error is left alone, with its thread."""
-        if self._calls is None or (self._last is not None and not self._last.done()):
-            self._calls = queue.SimpleQueue()
-            threading.Thread(target=self._run, args=(self._calls,), daemon=True).start()
+    def begin(self, name: str, *given: Any) -> None:
+        """Makes a call, once the one before has ended."""
+        self._wait()
+        self._name = name
         self._last = Future()
         self._calls.put((self._last, name, given))
-        return self._last
+
+    def end(self, timeout: float | None = None) -> None:
+        """Waits for the call, and raises what it has raised."""
+        self._wait(timeout)
+        self._last.result()
 
     def call(self, name: str, *given: Any) -> None:
-        self.begin(name, *given).result()
+        self.begin(name, *given)
+        self.end()
 
-    def _run(self, calls: queue.SimpleQueue[tuple[Future[None], str, tuple[Any, ...]]]) -> None:
-        while calls is self._calls:
-            future, name, given = calls.get()
-            try:
-                getattr(self.client, name)(*given)
-                future.set_result(None)
-            except Exception as error:
-                future.set_exception(error)
+    def error(self, timeout: float) -> BaseException | None:
+        """What the call has raised, if it has ended by then."""
+        try:
+            return self._last.exception(timeout)
+        except TimeoutError:
+            return None
+
+    def close(self) -> None:
+        """Ends the thread, after a call that is under way."""
+        self._calls.put(None)
+
+    def _wait(self, timeout: float | None = None) -> None:
+        timeout = self._timeout if timeout is None else timeout
+        try:
+            self._last.exception(timeout)
+        except TimeoutError:
+            raise Timeout(f"{self._name} of engine {self.client!r} has not returned for "
+                          f"{timeout:.0f} s") from None
+
+
+def _make_calls(client: Any, calls: queue.SimpleQueue[Any]) -> None:
+    while (call := calls.get()) is not None:
+        future, name, given = call
+        try:
+            getattr(client, name)(*given)
+            future.set_result(None)
+        except Exception as error:
+            future.set_exception(error)
+        except BaseException as error:  # such as asyncio's, which ends no thread of the caller's
+            future.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
+        del call, future, given
 
 
 class Engines:
     """Several vLLM engines as one client. One that fails is left out, and the others go on.
 
-    `clients`: those of vLLM, one for each engine. Thread: any, one call at a time.
+    `clients`: those of vLLM, one for each engine. `timeout`: seconds that an engine may take for an
+    answer. Thread: any, one call at a time.
     """
 
-    def __init__(self, *clients: Any) -> None:
-        self._callers = [Caller(client) for client in clients]
+    def __init__(self, *clients: Any, timeout: float = 300.0) -> None:
+        self._timeout = timeout
+        self._callers = [Caller(client, timeout) for client in clients]
+        self._left: list[Caller] = []  # of those that were left out
         self._init_info: dict[str, Any] | None = None
 
     @property
@@ -91,16 +130,20 @@ class Engines:
 
         Blocks until the engine has joined. Errors are the client's.
         """
-        caller = Caller(client)
+        caller = next((one for one in self._left if one.client is client), None)
+        caller = caller or Caller(client, self._timeout)
         if self._init_info is not None:
             caller.call("init_weight_transfer_engine", self._init_info)
+        if caller in self._left:
+            self._left.remove(caller)
         self._callers.append(caller)
 
     def init_weight_transfer_engine(self, init_info: dict[str, Any]) -> None:
         self._init_info = init_info
-        for future in [caller.begin("init_weight_transfer_engine", init_info)
-                       for caller in self._callers]:
-            future.result()
+        for caller in self._callers:
+            caller.begin("init_weight_transfer_engine", init_info)
+        for caller in self._callers:
+            caller.end()
 
     def start_weight_update(self) -> None:
         self._each("start_weight_update")
@@ -112,15 +155,31 @@ class Engines:
         self._each("finish_weight_update", weight_version)
 
     def _each(self, name: str, *given: Any) -> None:
-        begun = [(caller, caller.begin(name, *given)) for caller in self._callers]
-        failed = [(caller, error) for caller, future in begun
-                  if (error := future.exception()) is not None]
-        if len(failed) == len(begun):
-            raise failed[0][1] if failed else InvalidSpec("no engine is left: give one to "
-                                                          "Engines.add")
-        for caller, error in failed:
-            warn(f"engine {caller.client!r} is left out, as its {name} failed: {error}")
+        failed: dict[Caller, Exception] = {}
+        for caller in self._callers:
+            try:
+                caller.begin(name, *given)
+            except Exception as error:
+                failed[caller] = error
+        for caller in self._callers:
+            try:
+                if caller not in failed:
+                    caller.end()
+            except Exception as error:
+                failed[caller] = error
+        if len(failed) == len(self._callers):
+            raise next(iter(failed.values()), InvalidSpec("no engine is left: give one to "
+                                                          "Engines.add"))
+        for caller, why in failed.items():
+            warn(f"engine {caller.client!r} is left out, as its {name} failed: {why}")
             self._callers.remove(caller)
+            self._left.append(caller)
+            # Others wait for its workers as long as these are members, and it may be well.
+            with suppress(Exception):
+                caller.begin("init_weight_transfer_engine", {
+                    **(self._init_info or {}), "names": [], "shapes": [], "dtypes": [],
+                    "leave": True})
+                caller.end(_LEAVE_SECONDS)
 
 
 class SluiceTrainerEngine(TrainerWeightTransferEngine[SluiceTrainerInitInfo]):
@@ -135,14 +194,14 @@ class SluiceTrainerEngine(TrainerWeightTransferEngine[SluiceTrainerInitInfo]):
                  info: SluiceTrainerInitInfo) -> None:
         super().__init__(client=client, source=source, is_sender=is_sender)
         self._info = info
-        self._caller = Caller(client)
+        self._caller = Caller(client, info.timeout)
         self._rank, self._size, self._gather = _ranks(info)
         self._state: State = state_of(source, self._rank, self._size)
         self._meeting: Meeting | None = None
         self._fleet: Fleet | None = None
         self._session: Any = None
         self._transfer: Any = None
-        self._told: Any = None
+        self._names: set[str] = set()  # of this rank's tensors
         #: The newest version that was sent; 0: none.
         self.version = 0
 
@@ -202,7 +261,9 @@ class SluiceTrainerEngine(TrainerWeightTransferEngine[SluiceTrainerInitInfo]):
     def _described(self) -> dict[str, Any]:
         """By name: shape of the whole and dtype of what this rank gives."""
         half = halves(self._state.tensors(), SRC, rank=self._rank)
-        return {entry.name: [list(entry.shape), entry.dtype] for entry in half.entries}
+        self._names = {entry.name for entry in half.entries}
+        return {entry.name: [[] if entry.scalar else list(entry.shape), entry.dtype]
+                for entry in half.entries if prod(entry.shape)}
 
     def _init_engines(self, card: Card, of_ranks: list[dict[str, Any]]) -> None:
         tensors: dict[str, Any] = {}
@@ -241,29 +302,35 @@ class SluiceTrainerEngine(TrainerWeightTransferEngine[SluiceTrainerInitInfo]):
             rounds.round("start_weight_update", {}, failure)
             self.version = version  # a number that has failed is not used again
             # Engines answer when all bytes have come.
-            update = self._caller.begin("update_weights", {"version": version}) if (
-                self.is_sender) else None
+            if self.is_sender:
+                self._caller.begin("update_weights", {"version": version})
             try:
                 carried = self._fleet.next(self._carry, version - 1)
                 if carried != version:
                     raise Disagreement(f"version {carried} was carried, and {version} announced")
-                if update is not None:
-                    update.result(_CLIENT_SECONDS)
+                if self.is_sender:
+                    self._caller.end(_CLIENT_SECONDS)
                     self._caller.call("finish_weight_update", str(version))
             except Exception as error:
-                failure = error if update is None else _with_answer(error, update)
+                failure = _with_answer(error, self._caller) if self.is_sender else error
             rounds.round("finish_weight_update", {}, failure)
         finally:
             failure = None  # its traceback has this frame
 
     def _carry(self, session: Any, version: int, ignore_unused: bool) -> None:
         if session is not self._session:
-            self._transfer = session.transfer(self._state.tensors(), None)
+            # Workers have seen to it that all tensors with elements are taken.
+            self._transfer = session.transfer(self._state.tensors(), None, ignore_unused=True)
             self._session = session
             if self._rank == 0:
                 say(session.report())
         elif self._state.has_moved(self._transfer):
             try:
+                half = halves(self._state.tensors(), SRC, rank=self._rank,
+                              rank_of=session._rank_of)
+                if gone := self._names - {entry.name for entry in half.entries}:
+                    raise InvalidSpec(f"the source had '{min(gone)}' at the start, and has it no "
+                                      "more", tensor=min(gone))
                 self._transfer.rebind(self._state.tensors())
             except InvalidSpec as error:
                 self._transfer._refuse(error)
@@ -275,6 +342,7 @@ class SluiceTrainerEngine(TrainerWeightTransferEngine[SluiceTrainerInitInfo]):
         fleet, self._fleet = self._fleet, None
         if fleet is not None:
             fleet.close()
+        self._caller.close()
         meeting, self._meeting = self._meeting, None
         if meeting is not None:
             meeting.close()
@@ -290,12 +358,11 @@ def _ranks(info: SluiceTrainerInitInfo) -> tuple[int, int, _bootstrap.AllGather]
             _bootstrap.gather_of(info.group))
 
 
-def _with_answer(error: Exception, update: Future[None]) -> Exception:
+def _with_answer(error: Exception, caller: Caller) -> Exception:
     """An error of this end, with what the engines say of it, if they say anything by now."""
-    with suppress(TimeoutError):
-        told = update.exception(_ANSWER_SECONDS)
-        if told is not None and told is not error and isinstance(error, Error):
-            both = type(error)(f"the engine says: {told}; and here: {error}")
-            both.__cause__ = told
-            return both
-    return error
+    told = caller.error(_ANSWER_SECONDS)
+    if told is None or told is error or not isinstance(error, Error):
+        return error
+    both = type(error)(f"the engine says: {told}; and here: {error}")
+    both.__cause__ = told
+    return both

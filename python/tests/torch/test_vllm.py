@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -159,7 +162,7 @@ def test_modules_and_sources_are_read(vllm: Any) -> None:
     module.layers = torch.nn.ParameterList([tensors["layers.0"], tensors["layers.1"]])
     module.q, module.k = (torch.nn.Parameter(tensors[name]) for name in "qk")
     for source in (module, ModuleSource(module), vllm.SluiceModuleSource(module), Stream(),
-                   sluice.into(tensors), iter(tensors.items()) and dict(tensors)):
+                   sluice.into(tensors), dict(tensors)):
         engine = Engine()
         sender = trainer(vllm, engine, source)
         renew(tensors)
@@ -192,6 +195,99 @@ def test_an_engine_that_fails_is_left_out_and_comes_back(vllm: Any) -> None:
     clients.add(third)
     sender.send_weights()
     assert all(one.has(source, 4) for one in (first, second, third))
+
+
+@pytest.mark.parametrize("call", ["start_weight_update", "update_weights",
+                                  "finish_weight_update"])
+def test_an_engine_whose_client_fails_holds_up_nobody(vllm: Any, call: str) -> None:
+    first, second, source = Engine(), Engine(), state()
+    clients = vllm.Engines(first, second)
+    sender = trainer(vllm, clients, source)
+    own = getattr(second, call)
+
+    def fail(*given: Any) -> None:
+        setattr(second, call, own)
+        if call == "update_weights":
+            own(*given)
+        raise BaseException("503")
+
+    setattr(second, call, fail)
+    for version in (1, 2):
+        renew(source)
+        sender.send_weights()
+        assert first.has(source, version) and clients.clients == [first]
+    clients.add(second)
+    sender.send_weights()
+    assert first.has(source, 3) and second.has(source, 3)
+
+
+def test_an_engine_that_does_not_answer_is_named(vllm: Any) -> None:
+    engine, source, over = Engine(), state(), threading.Event()
+    sender = trainer(vllm, engine, source, timeout=2)
+    engine.start_weight_update = lambda: over.wait(30)  # type: ignore[method-assign]
+    for _ in range(2):
+        with pytest.raises(sluice.Timeout, match="start_weight_update of engine .* not returned"):
+            sender.send_weights()
+    over.set()
+    sender.send_weights()
+    assert engine.has(source, 1)
+
+
+def test_a_layer_whose_repacking_fails_has_its_memory_back(vllm: Any) -> None:
+    engine, source = Engine(True), state()
+    sender = trainer(vllm, engine, source, timeout=15)
+    method = engine.model.layers[0].quant_method
+    own = type(method).process_weights_after_loading
+
+    def fail(self: Any, layer: Any) -> None:
+        type(method).process_weights_after_loading = own
+        raise MemoryError("planted")
+
+    type(method).process_weights_after_loading = fail
+    with pytest.raises(sluice.Error, match="planted"):
+        sender.send_weights()
+    assert engine.addresses == [one.data_ptr() for one in engine.model.parameters()]
+    sender.send_weights()
+    assert engine.has(source, 2)
+
+
+def test_sources_that_lose_tensors_or_bring_others(vllm: Any) -> None:
+    from vllm.distributed.weight_transfer.base import ModuleSource
+    source = {**state(), "layers.2": torch.rand(0, 3)}  # nobody takes what has no elements
+    engine = Engine()
+    sender = trainer(vllm, engine, source)
+    sender.send_weights()
+    assert engine.has(source, 1)
+    source["q"] = source["q"].clone()
+    del source["k"]
+    with pytest.raises(sluice.InvalidSpec, match="had 'k' at the start"):
+        sender.send_weights()
+
+    class Doubled(ModuleSource):  # type: ignore[misc]
+        def __iter__(self) -> Any:
+            return ((name, one * 2) for name, one in self._module.named_parameters())
+
+    tensors = state()
+    module = torch.nn.Module()
+    module.layers = torch.nn.ParameterList([tensors["layers.0"], tensors["layers.1"]])
+    module.q, module.k = (torch.nn.Parameter(tensors[name]) for name in "qk")
+    engine = Engine()
+    trainer(vllm, engine, Doubled(module)).send_weights()
+    assert engine.has({name: one * 2 for name, one in tensors.items()}, 1)
+
+
+def test_boxes_are_counted_once(vllm: Any) -> None:
+    from sluice.integrations._vllm_worker import _covered
+    rng = random.Random(4)
+    for _ in range(200):
+        shape = [rng.randint(1, 5) for _ in range(rng.randint(1, 3))]
+        boxes, cells = set(), set()
+        for _ in range(rng.randint(0, 5)):
+            begin = tuple(rng.randrange(n) for n in shape)
+            size = tuple(rng.randint(1, n - b) for n, b in zip(shape, begin))
+            boxes.add((begin, size))
+            cells.update(itertools.product(*(range(b, b + n) for b, n in zip(begin, size))))
+        assert _covered(boxes) == len(cells)
 
 
 def test_the_only_engine_that_fails_takes_the_next_version(vllm: Any) -> None:
@@ -291,6 +387,8 @@ def test_what_vllm_cannot_keep_still_is_refused(vllm: Any) -> None:
         trainer(vllm, Engine(), None)
     with pytest.raises(sluice.InvalidSpec, match="no tensors"):
         trainer(vllm, Engine(), {})
+    with pytest.raises(sluice.InvalidSpec, match="can be read once"):
+        trainer(vllm, Engine(), iter(state().items()))
 
 
 def test_other_versions_and_no_cards_are_refused(vllm: Any,

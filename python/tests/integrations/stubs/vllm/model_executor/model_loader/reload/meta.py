@@ -3,7 +3,8 @@ import torch
 
 from .utils import get_layer_tensors
 
-SKIP_TENSORS = {"bias"}
+SKIP_LOAD_TENSORS = {"_expert_map"}
+SKIP_TENSORS = {"bias", *SKIP_LOAD_TENSORS}
 
 
 def restore_layer_on_meta(layer, info):
