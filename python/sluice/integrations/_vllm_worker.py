@@ -193,8 +193,12 @@ class SluiceWeightTransferEngine(WeightTransferEngine[SluiceInitInfo, SluiceUpda
 
     def _leave_fleet(self) -> None:
         fleet, self._fleet, self._told = self._fleet, None, None
-        if fleet is not None:
-            fleet.close()
+        if fleet is None:
+            return
+        if self._placement is not None and fleet.session is not None:
+            # Others hear of it at once, and go on; a session that is closed lets them wait.
+            self._placement.refuse(fleet.session, InvalidSpec("this engine leaves the fleet"))
+        fleet.close()
 
     def _leave(self) -> None:
         self._leave_fleet()
