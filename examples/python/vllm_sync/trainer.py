@@ -29,7 +29,7 @@ def tokens(prompt):
 
 
 def main():
-    folder, steps = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 3
+    folder, steps = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 4
     dist.init_process_group("gloo")
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder),
@@ -38,7 +38,7 @@ def main():
     for layer in model.model.layers:
         fully_shard(layer, mesh=mesh)
     fully_shard(model, mesh=mesh)
-    optimizer = torch.optim.SGD(model.parameters(), lr=5.0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
 
     engine = WeightTransferTrainerFactory.trainer_init(
         SluiceTrainerInitInfo(rank=dist.get_rank()), client=HTTPVLLMWeightSyncClient(SERVER),
