@@ -66,7 +66,8 @@ GOOD_CODES = {"sluice-bench doctor": (0, 1),  # 1: it has found something
 FOREIGN = re.compile(r"--(mca|hostfile|host|map-by|rank-by|bind-to|report-bindings|oversubscribe|"
                      r"mpi|cpu-bind|ntasks-per-node|gpus-per-task|cap-add|shm-size|network|pid|"
                      r"containall|hostname|ipc|security-opt|ulimit|prefix|test-dir|sharens|"
-                     r"enable-recovery|allow-run-as-root|tag-output|privileged|userns)$")
+                     r"enable-recovery|allow-run-as-root|tag-output|privileged|userns|"
+                     r"weight-transfer-config)$")
 
 
 class Here:

@@ -106,7 +106,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
     const int error = errno;
     const std::string message =
         absl::StrCat("cannot open ", path, ": ", std::generic_category().message(error));
-    return error == ENOENT ? absl::NotFoundError(message) : absl::UnavailableError(message);
+    return error == ENOENT ? absl::NotFoundError(message) : absl::FailedPreconditionError(message);
   }
   std::string content;
   std::array<char, 1 << 16> block;
@@ -118,7 +118,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
           absl::StrCat(path, " has more than ", BytesName(kFileBytesMax)));
     }
   }
-  if (file.bad()) return absl::UnavailableError(absl::StrCat("cannot read ", path));
+  if (file.bad()) return absl::FailedPreconditionError(absl::StrCat("cannot read ", path));
   return content;
 }
 
