@@ -247,10 +247,10 @@ def serve_store(bind: str) -> tuple[_sluice.StoreServer, list[str], str]:
     token = os.urandom(32).hex()
     server = _sluice.StoreServer(bind, 0, token)
     hosts = [bind] if bind else [*_sluice.host_addresses(), "127.0.0.1"]
-    return server, [_store_address(host, server.port) for host in hosts], token
+    return server, [store_address(host, server.port) for host in hosts], token
 
 
-def _store_address(host: str, port: int) -> str:
+def store_address(host: str, port: int) -> str:
     host = host.strip("[]")
     return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
 

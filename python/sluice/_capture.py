@@ -39,8 +39,8 @@ def capture(load: Load, tensors: Any, params: Any, *, device: Any = "cpu") -> Ca
     What the loader writes without these tensors, it writes: zeros as padding, for instance.
 
     InvalidSpec: a parameter cannot be written to, names are there twice, or a tensor does not fit
-    where the loader copies it. Errors of the loader
-    are raised as they are, unless they come of what a recording does not have.
+    where the loader copies it. Errors of the loader are raised as they are, unless they come of
+    what a recording does not have.
     """
     specs = _specs(tensors)
     if not hasattr(params, "named_parameters") and not isinstance(params, Mapping):

@@ -96,9 +96,9 @@ class Fleet:
         session = self.world._session
         return None if session is None or session.closed else session
 
-    def session_of(self, least: Mapping[str, int] | None = None) -> Session:
-        """Collective; blocks. A session of all members, or of as many as `least` asks for."""
-        return self.world.session(min=least, **self._options)
+    def session_of(self) -> Session:
+        """Collective; blocks. A session of all members."""
+        return self.world.session(**self._options)
 
     def next(self, carry: Carry, last: int = 0) -> int:
         """Collective; blocks. Carries the next version, and returns its number.

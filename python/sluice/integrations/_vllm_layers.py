@@ -30,7 +30,7 @@ _PLAIN = (UnquantizedLinearMethod, UnquantizedEmbeddingMethod)
 
 @dataclass
 class Layer:
-    """One that is staged, with all modules in it. Of these, `open` are on meta or in staging."""
+    """One that is staged, with all modules in it. `is_open`: they are on meta, or in staging."""
 
     name: str
     module: Any

@@ -196,11 +196,7 @@ class Placement:
 
     def _load(self) -> None:
         """Gives the loader what it gets whole, while the layers are open that it writes to."""
-        live = dict(self._params)
-        for name in self._written:
-            module, attribute, _ = self._place_of[name]
-            live[name] = getattr(module, attribute)
-        bound = self.captured.bind(live)
+        bound = self.captured.bind({**self._params, **self._live(self._written)})
         bound._buffers = self.captured._buffers  # which the run has filled
         with disable_mtp_completeness_check(), torch.no_grad():
             bound.finish()
@@ -209,11 +205,11 @@ class Placement:
         for top in tops:
             if not top.is_open:
                 self._layers.open(top)
-        live = {}
-        for name in self.captured.params_of(target):
-            module, attribute, _ = self._place_of[name]
-            live[name] = getattr(module, attribute)
-        return self.captured.memory_of(target, live)
+        return self.captured.memory_of(target, self._live(self.captured.params_of(target)))
+
+    def _live(self, names: Iterable[str]) -> dict[str, Any]:
+        """Parameters as they are now, of open layers in the loader's form."""
+        return {name: getattr(*self._place_of[name][:2]) for name in names}
 
 
 def window_of(name: str) -> int:

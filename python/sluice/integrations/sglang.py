@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from .._bootstrap import store_address
 from .._dtypes import TORCH_NAMES, dtype_name
 from .._errors import Error, InvalidSpec, Unsupported
 from .._log import inform, warn
@@ -65,7 +66,7 @@ class Trainers:
                          "group_name": group_name, "backend": "sluice"}
         self._options = {"patience": timeout, **options}
         self._session: Session | None = None
-        self._world = World.join(_url(address, port), role=TRAINER, rank=rank, size=size,
+        self._world = World.join(store_address(address, port), role=TRAINER, rank=rank, size=size,
                                  roles={TRAINER: size, SERVER: servers}, name=group_name,
                                  serve=rank == 0, timeout=timeout)
 
@@ -136,7 +137,7 @@ class _Group:
 
     def __init__(self, address: str, port: int, rank: int, size: int, name: str) -> None:
         self._captures: OrderedDict[Any, Captured] = OrderedDict()
-        self._world = World.join(_url(address, port), role=SERVER, rank=rank, size=size,
+        self._world = World.join(store_address(address, port), role=SERVER, rank=rank, size=size,
                                  roles={TRAINER: 0, SERVER: size}, name=name, serve=False,
                                  timeout=_TIMEOUT)
         try:
@@ -281,8 +282,3 @@ def _refuse_update(updater: Any, load_format: str | None) -> None:
 def _raising(failure: Exception) -> Iterator[Any]:
     raise failure
     yield
-
-
-def _url(address: str, port: int) -> str:
-    address = address.strip("[]")
-    return f"tcp://[{address}]:{port}" if ":" in address else f"tcp://{address}:{port}"
