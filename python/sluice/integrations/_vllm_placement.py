@@ -20,11 +20,9 @@ from vllm.model_executor.model_loader.reload.utils import get_tensor_load_numel
 
 from .. import NO_STREAM, Error, InvalidSpec, NeedsMemory, TensorDone, capture, into
 from .._captured import named
-from .._dtypes import TORCH_NAMES
+from .._recording_torch import torch_dtype
 from ._vllm_layers import Layer, Layers
 
-_TORCH = {name: getattr(torch, text) for text, name in reversed(TORCH_NAMES.items())
-          if hasattr(torch, text)}
 _NUMBER = re.compile(r"(?:^|\.)(\d+)(?:\.|$)")
 _LAST_WINDOW = (1 << 16) - 1
 
@@ -40,7 +38,7 @@ class Placement:
         self._model = model
         self._model_config = model_config
         self._device = device
-        self._specs = {name: (shape, _TORCH[dtype]) for name, shape, dtype in tensors}
+        self._specs = {name: (shape, torch_dtype(dtype)) for name, shape, dtype in tensors}
         self._layers = Layers(model, model_config)
         with self._layers.on_meta(), disable_mtp_completeness_check():
             self._params = named(model)
