@@ -255,7 +255,7 @@ class Session {
   friend class SessionImpl;
   explicit Session(std::unique_ptr<SessionImpl> impl);
 
-  const std::unique_ptr<SessionImpl> impl_;
+  std::unique_ptr<SessionImpl> impl_;
 };
 
 }  // namespace sluice

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <system_error>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
@@ -51,11 +50,6 @@ bool ProgressThread::SleepUntilDone(RunId run, absl::Duration limit) {
 
 void ProgressThread::Join() {
   if (!thread_.joinable()) return;
-  if (session_->fork_guard().InChild()) {
-    // There is no such thread here, and what stands for it can be neither joined nor destroyed.
-    static_cast<void>(new std::thread(std::move(thread_)));
-    return;
-  }
   {
     const std::lock_guard<FairLock> lock(*lock_);
     stopping_ = true;

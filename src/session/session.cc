@@ -23,7 +23,11 @@ absl::Status NoSession() { return absl::InvalidArgumentError("no session"); }
 
 Session::Session(std::unique_ptr<SessionImpl> impl) : impl_(std::move(impl)) {}
 
-Session::~Session() = default;
+Session::~Session() {
+  // A forked child lacks the threads of its parent. There their std::thread cannot be joined, and
+  // a condition variable on which one waited cannot be destroyed.
+  if (impl_->fork_guard().InChild()) static_cast<void>(impl_.release());
+}
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Create(std::unique_ptr<Fabric> fabric,
                                                          const SessionOptions& options) {

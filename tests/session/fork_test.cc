@@ -3,9 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <utility>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "session/job.h"
 #include "sluice/checkpoint.h"
@@ -104,6 +107,40 @@ TEST_P(ForkTest, LeasesOutliveTheChildsStream) {
     lease.Release();
     for (int item = 1; item < 4; ++item) EXPECT_TRUE(stream->Next().ok());
     stream.reset();
+    EXPECT_TRUE(session->Close().ok());
+  });
+}
+
+// Ends a session in a child while threads of the parent sleep in its locks and waits.
+TEST(ForkWaitTest, AChildsSessionEndsWhileTheParentWaits) {
+  constexpr absl::Duration kPause = absl::Milliseconds(20);
+  std::unique_ptr<Session> waiting;
+  std::atomic<bool> is_started = false;
+  RunRanks(2, [&](Rank& self) {
+    auto session = OpenSession(self, {.progress_thread = true});
+    Bound bound = CompileBound(session.get(), AllToAll(2, 8192));
+    if (self.rank == 0) {
+      const auto run = StartRun(session.get(), &bound, 1);
+      waiting = std::move(session);
+      is_started = true;
+      EXPECT_TRUE(run.Wait().ok());
+      EXPECT_TRUE(waiting->Close().ok());
+      waiting.reset();
+      return;
+    }
+    while (!is_started) absl::SleepFor(kPause);
+    absl::SleepFor(kPause);  // until rank 0 and both progress threads sleep
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      alarm(60);
+      waiting.reset();
+      _exit(0);
+    }
+    int outcome = 0;
+    ASSERT_EQ(waitpid(child, &outcome, 0), child);
+    EXPECT_TRUE(WIFEXITED(outcome)) << "signal " << WTERMSIG(outcome);
+    EXPECT_TRUE(StartRun(session.get(), &bound, 1).Wait().ok());
     EXPECT_TRUE(session->Close().ok());
   });
 }

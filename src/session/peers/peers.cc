@@ -22,10 +22,6 @@ Peers::Peers(std::unique_ptr<Fabric> fabric, absl::Duration timeout, Host* host,
       agreement_(fabric_.get()),
       watch_(fabric_.get(), timeout) {}
 
-Peers::~Peers() {
-  if (fork_guard_.InChild()) static_cast<void>(fabric_.release());
-}
-
 absl::Status Peers::Agree(Proposal proposal) {
   absl::Status status = agreement_.Start(std::move(proposal), absl::InfiniteDuration());
   if (!status.ok()) return Poison(status);

@@ -15,7 +15,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "session/base/backoff.h"
-#include "session/base/fork_guard.h"
 #include "session/base/idle_wait.h"
 #include "session/peers/agreement.h"
 #include "session/peers/stall_clock.h"
@@ -48,7 +47,6 @@ class Peers {
   Peers(std::unique_ptr<Fabric> fabric, absl::Duration timeout, Host* host,
         absl::Duration patience = absl::InfiniteDuration());
   // In a forked child the ends of connections are the parent's, too, and stay.
-  ~Peers();
 
   int rank() const { return fabric_->rank(); }
   int size() const { return fabric_->size(); }
@@ -125,7 +123,6 @@ class Peers {
   // Asks ranks that are late; true once this one has waited long enough.
   bool IsWaitOver(StallClock* clock);
 
-  const ForkGuard fork_guard_;
   std::unique_ptr<Fabric> fabric_;
   const absl::Duration timeout_;
   const absl::Duration patience_;

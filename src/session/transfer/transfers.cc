@@ -38,13 +38,7 @@ Transfers::Transfers(Peers* peers, const SessionOptions* options, Parts parts)
   peers->watch()->set_witness(this);
 }
 
-Transfers::~Transfers() {
-  peers_->watch()->set_witness(nullptr);
-  if (!fork_guard_.InChild()) return;
-  static_cast<void>(runner_.release());
-  for (std::unique_ptr<TransferRun>& run : runs_) static_cast<void>(run.release());
-  for (std::unique_ptr<TransferRun>& run : spare_runs_) static_cast<void>(run.release());
-}
+Transfers::~Transfers() { peers_->watch()->set_witness(nullptr); }
 
 absl::StatusOr<Transfer*> Transfers::Compile(const TransferSpec& spec) {
   std::unique_ptr<CompiledTransfer> transfer;

@@ -16,7 +16,6 @@
 #include "absl/types/span.h"
 #include "device/device.h"
 #include "plan/plan.h"
-#include "session/base/fork_guard.h"
 #include "session/base/memory_rules.h"
 #include "session/base/run_id.h"
 #include "session/peers/bucket_report.h"
@@ -158,7 +157,6 @@ class Transfers final : private Witness {
   // Finds the question for other ranks, and which ranks to ask.
   bool FindQuestion();
 
-  const ForkGuard fork_guard_;
   Peers* const peers_;
   const SessionOptions* const options_;
   const PlanOptions plan_options_;
