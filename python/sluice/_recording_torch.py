@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import itertools
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -44,6 +45,21 @@ _EXACT = {"f32": {"f64"}, "f16": {"f32", "f64"}, "bf16": {"f32", "f64"},
 _OVERWRITES = frozenset((_aten.copy_, _aten.fill_, _aten.zero_))
 
 
+def _skips(code: Any) -> bool:
+    """Has Dynamo not compile a function, without an import of it. False: this PyTorch cannot."""
+    frames = torch._C._dynamo.eval_frame
+    try:
+        if hasattr(frames, "skip_code"):  # older ones
+            frames.skip_code(code)
+        else:
+            action = frames._FrameAction
+            frames.set_code_exec_strategy(
+                code, frames._FrameExecStrategy(action.SKIP, action.DEFAULT))
+        return True
+    except (AttributeError, TypeError):
+        return False
+
+
 class Watching(TorchDispatchMode):  # type: ignore[misc]
     """Tells of the memory that operations read and write, before they do.
 
@@ -54,6 +70,11 @@ class Watching(TorchDispatchMode):  # type: ignore[misc]
 
     supports_higher_order_operators = True
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # PyTorch's way imports Dynamo, which takes seconds.
+        return not _skips(cls.__torch_dispatch__.__code__)
+
     def __init__(self, wrote: Callable[[torch.Tensor, Callable[[], Any]], bool | None],
                  read: Callable[[torch.Tensor], None]) -> None:
         super().__init__()
@@ -61,11 +82,20 @@ class Watching(TorchDispatchMode):  # type: ignore[misc]
         self._read = read
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
+        own = self._untraced if "torch._dynamo" in sys.modules else self._dispatch
+        return own(func, args, kwargs or {})
+
+    def _dispatch(self, func: Any, args: Any, kwargs: Any) -> Any:
         if func in _VIEWS and not kwargs:
+            # For PyTorch to make that call takes an import of all its distributed tensors.
+            if isinstance(args[0], RecordingTensor):
+                return args[0]._viewed(func, args[1:])
             return func(*args)
-        if func is _EMPTY or func is _COPY and isinstance(args[1], RecordingTensor):
-            return func(*args, **kwargs)  # touches no memory, or the recording tensor tells
+        if func is _COPY and isinstance(args[1], RecordingTensor) and (
+                not isinstance(args[0], RecordingTensor)):
+            return _copied_to(args[0], args[1])  # it tells
+        if func is _EMPTY:
+            return func(*args, **kwargs)  # touches no memory
         if not hasattr(func, "_schema"):
             return func(*args, **kwargs)
         known = False
@@ -85,6 +115,8 @@ class Watching(TorchDispatchMode):  # type: ignore[misc]
                     func.overloadpacket in _OVERWRITES):
                 return args[0]
         return func(*args, **kwargs)
+
+    _untraced = torch._disable_dynamo(_dispatch)
 
 
 class _Lent(TorchFunctionMode):  # type: ignore[misc]
@@ -232,13 +264,18 @@ class RecordingTensor(torch.Tensor):
     def of(cls, name: str, shape: Sequence[int], dtype: Any, recorder: Recorder,
            device: Any = "cpu") -> RecordingTensor:
         """The whole tensor, as if on `device`."""
-        meta = torch.empty(tuple(shape), dtype=torch_dtype(dtype), device="meta")
+        with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():  # nobody minds it
+            meta = torch.empty(tuple(shape), dtype=torch_dtype(dtype), device="meta")
         return cls._make(meta, Base(name, tuple(shape)), f"tensor {name}", dtype_name(dtype),
                          frozenset((name,)), recorder, device)
 
     def _view(self, meta: torch.Tensor) -> RecordingTensor:
         return self._make(meta, self._known, self._value, self._origin, self._names,
                           self._recorder, self.device)
+
+    def _viewed(self, func: Any, args: Any) -> RecordingTensor:
+        self._recorder.touched |= self._names
+        return self._view(func(self._meta, *args))
 
     @property
     def strided(self) -> Strided | None:
@@ -256,9 +293,7 @@ class RecordingTensor(torch.Tensor):
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func in _VIEWS and not kwargs:
-            one = args[0]
-            one._recorder.touched |= one._names
-            return one._view(func(one._meta, *args[1:]))
+            return args[0]._viewed(func, args[1:])
         kwargs = kwargs or {}
         if func is _COPY and not isinstance(args[0], RecordingTensor):
             return _copied_to(args[0], args[1])
