@@ -27,6 +27,10 @@ from vllm.model_executor.model_loader.reload.utils import (get_layer_params_buff
 # a packed copy besides.
 _PLAIN = (UnquantizedLinearMethod, UnquantizedEmbeddingMethod)
 
+# Kernels of these devices hold addresses of what they were made of, such as scales. Elsewhere it is
+# graphs that hold addresses: of what was there first.
+_BY_ADDRESS = ("cpu",)
+
 
 @dataclass
 class Layer:
@@ -87,20 +91,27 @@ class Layers:
 
     def close(self, layer: Layer) -> None:
         """The memory is whole: makes the kernel's tensors of it, and lets it go."""
-        kernels = []
+        kernels, kept = [], []
         for part in layer.parts:
-            method: Any = getattr(part, "quant_method", None)
-            if getattr(method, "moe_kernel", None) is not None and any(
-                    one.device.type == "cpu" for one in get_layer_tensors(part).values()):
-                # Experts on CPUs are packed with the first kernel alone, and are garbage without.
-                kernels.append((method, method.moe_kernel))
-                method.moe_kernel = None
+            if any(one.device.type in _BY_ADDRESS for one in get_layer_tensors(part).values()):
+                # vLLM would copy what it has made into the tensors that were there.
+                kept.append(_Kept.take(part))
+                method: Any = getattr(part, "quant_method", None)
+                if getattr(method, "moe_kernel", None) is not None:
+                    # Experts are packed with the first kernel alone, and are garbage without.
+                    kernels.append((method, method.moe_kernel))
+                    method.moe_kernel = None
         try:
             self._finalize(layer, 1, 2)
         except BaseException:
+            for each in kept:
+                each.put_back()
             for method, kernel in kernels:
                 method.moe_kernel = kernel
             raise
+        for each in kept:
+            each.take_over()
+            each.put_back()
 
     def leave(self, layer: Layer) -> None:
         """Puts the kernel's tensors back as they were."""
@@ -141,30 +152,48 @@ class Layers:
         layer.is_open = False
         for part in layer.parts:
             info = get_layerwise_info(part)
-            if info.kernel_tensors is not None:
+            if info.load_numel_total is not None:
                 info.load_numel, info.load_numel_total = loaded, total
         try:
             with torch.no_grad():
                 finalize_layerwise_reload(layer.module, self._model_config)
         except BaseException:
             for part in layer.parts:
-                _put_back(part)
+                if get_layerwise_info(part).kernel_tensors is not None:
+                    _Kept.take(part).put_back()
             raise
 
 
-def _put_back(part: Any) -> None:
-    """The kernel's tensors into a module that vLLM has not come to the end of."""
-    info = get_layerwise_info(part)
-    if info.kernel_tensors is None:
-        return
-    for name in list(get_layer_tensors(part)):
-        delattr(part, name)
-    parameters, buffers = info.kernel_tensors
-    for name, one in parameters.items():
-        part.register_parameter(name, one)
-    for name, one in buffers.items():
-        part.register_buffer(name, one, name not in info.kernel_non_persistent_buffers)
-    info.kernel_tensors, info.load_numel, info.load_numel_total = None, 0, None
+class _Kept:
+    """The tensors of a part's kernel, and none of vLLM's to copy into."""
+
+    def __init__(self, part: Any, tensors: Any, non_persistent: set[str]) -> None:
+        self._part = part
+        self._parameters, self._buffers = tensors
+        self._non_persistent = non_persistent
+
+    @classmethod
+    def take(cls, part: Any) -> _Kept:
+        info = get_layerwise_info(part)
+        tensors, info.kernel_tensors = info.kernel_tensors, None
+        return cls(part, tensors, set(info.kernel_non_persistent_buffers))
+
+    def take_over(self) -> None:
+        """They get the memory of what the part has now."""
+        for name, one in {**self._parameters, **self._buffers}.items():
+            if name not in self._non_persistent:
+                one.data = getattr(self._part, name).data
+
+    def put_back(self) -> None:
+        """Into the part, in place of what it has."""
+        for name in list(get_layer_tensors(self._part)):
+            delattr(self._part, name)
+        for name, one in self._parameters.items():
+            self._part.register_parameter(name, one)
+        for name, one in self._buffers.items():
+            self._part.register_buffer(name, one, name not in self._non_persistent)
+        info = get_layerwise_info(self._part)
+        info.kernel_tensors, info.load_numel, info.load_numel_total = None, 0, None
 
 
 def _loaded_form(module: Any) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def _unequal(one, other):
 def dump(model):
     """A digest of each parameter, to compare with another engine's."""
     import hashlib
-    return {name: hashlib.sha256(one.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()).hexdigest()
+    return {name: hashlib.sha256(one.contiguous().reshape(-1).view(torch.uint8).numpy()).hexdigest()
             for name, one in values(model).items() if one.numel()}
 
 

@@ -2,10 +2,13 @@
 
 usage: engine.py SOCKET MODEL ARGUMENTS    as JSON, for vLLM's LLM
 """
+import asyncio
 import json
+import math
 import os
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from multiprocessing.connection import Client, Listener, wait
@@ -31,8 +34,8 @@ class Engine:
     def __init__(self, folder, model, **arguments):
         self.socket = f"{folder}/engine-{os.urandom(4).hex()}"
         self.log = open(f"{self.socket}.log", "w+b")
-        workers = arguments.get("tensor_parallel_size", 1) * arguments.get(
-            "pipeline_parallel_size", 1)
+        workers = math.prod(arguments.get(f"{way}_parallel_size", 1)
+                            for way in ("tensor", "pipeline", "data"))
         environment = {**os.environ, **ENVIRONMENT, "VLLM_CPU_OMP_THREADS_BIND": "|".join(
             str(i % os.cpu_count()) for i in range(workers))}
         here = os.path.dirname(os.path.abspath(__file__))
@@ -144,9 +147,44 @@ class Serving:
         return self._llm.apply_model(checks.Call(name, given))
 
 
+class ServingReplicas:
+    """The same for data parallel replicas, which vLLM has only behind its asynchronous engine."""
+
+    def __init__(self, model, arguments):
+        from vllm import AsyncEngineArgs
+        from vllm.v1.engine.async_llm import AsyncLLM
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+
+        async def start():  # it belongs to the loop in which it is made
+            return AsyncLLM.from_engine_args(AsyncEngineArgs(
+                model=model, skip_tokenizer_init=True, enforce_eager=True, max_model_len=64,
+                kv_cache_memory_bytes=64 << 20, dtype="bfloat16", **arguments))
+
+        self._llm = self._run(start())
+
+    def _run(self, work):
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def answer(self, what, given):
+        from vllm.distributed.weight_transfer.base import (WeightTransferInitRequest,
+                                                           WeightTransferUpdateRequest)
+        if what == "on_workers":
+            import checks
+            replicas = self._run(self._llm.engine_core.call_utility_all_async(
+                "collective_rpc", "apply_model", None, (checks.Call(given[0], given[1:]),), {}))
+            return [found for workers in replicas for found in workers]
+        asked = {"init_weight_transfer_engine": WeightTransferInitRequest,
+                 "update_weights": WeightTransferUpdateRequest}.get(what)
+        given = [asked(**given[0])] if asked else given
+        return self._run(getattr(self._llm, what)(*given))
+
+
 def main():
     socket, model, arguments = sys.argv[1:]
-    serving = Serving(model, json.loads(arguments))
+    arguments = json.loads(arguments)
+    kind = ServingReplicas if arguments.get("data_parallel_size", 1) > 1 else Serving
+    serving = kind(model, arguments)
     connections = []
     with Listener(socket, "AF_UNIX") as listener:
         door = listener._listener._socket

@@ -65,8 +65,19 @@ def gpt_oss(rng):
                       "original_max_position_embeddings": 64, "truncate": False})
 
 
+def llama_int8(rng):
+    """8-bit weights with a scale a row, of which vLLM packs its kernel's form after loading."""
+    eight_bits = {"num_bits": 8, "type": "int", "symmetric": True}
+    return "LlamaForCausalLM", "llama", _dense(
+        rng, tie_word_embeddings=False, quantization_config={
+            "quant_method": "compressed-tensors", "format": "int-quantized", "ignore": ["lm_head"],
+            "quantization_status": "compressed", "config_groups": {"group_0": {
+                "targets": ["Linear"], "weights": {**eight_bits, "strategy": "channel"},
+                "input_activations": {**eight_bits, "strategy": "token", "dynamic": True}}}})
+
+
 FAMILIES = {each.__name__: each for each in (llama, qwen3, qwen3_moe, deepseek_v3, gemma3, phi3,
-                                             glm4, gpt_oss)}
+                                             glm4, gpt_oss, llama_int8)}
 
 
 def make(folder, family, seed):
@@ -79,12 +90,18 @@ def make(folder, family, seed):
     os.makedirs(folder, exist_ok=True)
     with open(f"{folder}/config.json", "w", encoding="utf-8") as file:
         json.dump({"architectures": [architecture], "model_type": kind, **config}, file)
-    model = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder),
-                                             dtype=torch.bfloat16)
+    whole = AutoConfig.from_pretrained(folder)
+    quantized = whole.__dict__.pop("quantization_config", None)
+    model = AutoModelForCausalLM.from_config(whole, dtype=torch.bfloat16)
     model.save_pretrained(f"{folder}/saved")
     with safe_open(f"{folder}/saved/model.safetensors", "pt") as file:
-        return {name: (file.get_slice(name).get_shape(), file.get_tensor(name).dtype)
-                for name in file.keys()}
+        shapes = {name: (file.get_slice(name).get_shape(), file.get_tensor(name).dtype)
+                  for name in file.keys()}
+    if quantized:
+        for name in [name for name in shapes if name.endswith("_proj.weight")]:
+            shapes[name] = shapes[name][0], torch.int8
+            shapes[f"{name}_scale"] = [shapes[name][0][0], 1], torch.float32
+    return shapes
 
 
 def version(shapes, seed):
@@ -94,6 +111,10 @@ def version(shapes, seed):
 
     def one(shape, dtype):
         drawn = torch.randn(shape, generator=generator, dtype=torch.float32)
+        if dtype == torch.int8:
+            return (drawn * 40).clamp(-127, 127).to(dtype)
+        if dtype == torch.float32:  # scales
+            return 0.005 + drawn.abs() * 0.001
         return (drawn * 0.2 if len(shape) > 1 else 1 + drawn * 0.1).to(dtype)
 
     return {name: one(tuple(shape), dtype) for name, (shape, dtype) in shapes.items()}

@@ -158,12 +158,14 @@ def test_an_update_that_nobody_has_announced_is_refused(models, tmp_path):
             engine.call("init_weight_transfer_engine", {"init_info": {"nothing": 1}})
 
 
-def test_pipeline_parallel_workers_take_what_is_theirs(models, tmp_path):
+@pytest.mark.parametrize("way", ["pipeline_parallel_size", "data_parallel_size"])
+def test_stages_and_replicas_take_what_is_theirs(models, tmp_path, way):
     folder, shapes = models(FAMILY)
-    with Engine(tmp_path, folder, pipeline_parallel_size=2, **DUMMY) as engine, \
+    with Engine(tmp_path, folder, **{way: 2}, **DUMMY) as engine, \
             Trainer(tmp_path, shapes, [engine.socket], 3, layout="fsdp") as trainer:
         engine.wait()
         trainer.do("init")
         for number in (1, 2):
             trainer.do(f"send {number}")
             check(engine, tmp_path, shapes, number, number)
+        assert len(engine.call("on_workers", "elements")) == 2

@@ -31,13 +31,15 @@ def finalize_layerwise_reload(*args, **kwargs):
         info = get_layerwise_info(layer)
         if info.load_numel_total is None:
             continue
-        parameters, _ = info.kernel_tensors
         if info.load_numel:
             layer.quant_method.process_weights_after_loading(layer)
+        if info.kernel_tensors is not None:
+            parameters, _ = info.kernel_tensors
+            if info.load_numel:
+                for name, one in parameters.items():
+                    one.data.copy_(getattr(layer, name))
+            for name in list(get_layer_tensors(layer)):
+                delattr(layer, name)
             for name, one in parameters.items():
-                one.data.copy_(getattr(layer, name))
-        for name in list(get_layer_tensors(layer)):
-            delattr(layer, name)
-        for name, one in parameters.items():
-            layer.register_parameter(name, one)
+                layer.register_parameter(name, one)
         info.kernel_tensors, info.load_numel, info.load_numel_total = None, 0, None
