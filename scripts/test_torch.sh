@@ -21,6 +21,7 @@ venv=$(realpath -m "${SLUICE_TORCH_VENV:-build/venv-torch}")
 python3 scripts/torch_env.py "$venv" pytest pytest-xdist execnet \
   iniconfig packaging pluggy pygments
 export PATH=$venv/bin:$PATH
+at_once=$(nproc)  # which goes by OMP_NUM_THREADS, too
 # Ranks share few cores: threads of PyTorch's would only wait for each other.
 export OMP_NUM_THREADS=1
 
@@ -48,7 +49,7 @@ root=$PWD
 cd "$work"
 
 python "$root/scripts/nodes/job_limit.py" 3600 python -m pytest -q \
-  -p no:cacheprovider -n "$(nproc)" --dist worksteal --junitxml "$root/build/torch.xml" \
+  -p no:cacheprovider -n "$at_once" --dist worksteal --junitxml "$root/build/torch.xml" \
   --rootdir "$root/python/tests" "$root/python/tests/torch" "$@"
 
 # Each says on its own what went wrong; a rank that hangs is ended.

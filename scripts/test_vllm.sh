@@ -65,7 +65,8 @@ root=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
+at_once=$(nproc)  # which goes by OMP_NUM_THREADS, too
 export OMP_NUM_THREADS=1 VLLM_TARGET_DEVICE=cpu
 "$venv/bin/python" "$root/scripts/nodes/job_limit.py" 3000 "$venv/bin/python" -m pytest -q \
-  -p no:cacheprovider -n "$(nproc)" --dist worksteal --junitxml "$root/build/vllm.xml" \
+  -p no:cacheprovider -n "$at_once" --dist worksteal --junitxml "$root/build/vllm.xml" \
   --rootdir "$root/python/tests" "$root/python/tests/vllm" "$root/python/tests/integrations" "$@"
