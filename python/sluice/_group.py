@@ -17,7 +17,7 @@ _HOST = 1  # DLPack's kCPU
 
 #: Calls in which ranks vote. A vote carries its call's place here, as votes of other calls meet it
 #: where ranks differ.
-_CALLS = ("from_env", "sync", "load", "save", "allocate", "checksums", "stream",
+_CALLS = ("from_env", "sync", "load", "save", "allocate", "share", "checksums", "stream",
           "Stream.load_state_dict", "Stream.close", "trace", "the end of trace", "World.versions",
           "a round of World.versions", "a batch of weights", "the end of a version")
 _CODES = {call: code for code, call in enumerate(_CALLS)}

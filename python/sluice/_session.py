@@ -258,6 +258,29 @@ class Session(Group):
         self._exchange("allocate", check)
         return self._native.allocate(nbytes)
 
+    def share(self, what: Any) -> Any:
+        """Collective; blocks; each rank for what it has, or `{}`. Returns `what`.
+
+        Moves tensors into memory as of `allocate`, with their values. They stay the same objects
+        with the same shapes and strides. Do so before transfers are made of them. `what`: a module,
+        a tensor, or dicts and lists of tensors, of PyTorch and in memory of the host. What lies in
+        shared memory already stays. The memory lives as long as the tensors, beyond the session.
+
+        Unsupported, on all ranks, and nothing has moved: something else holds the memory of a
+        tensor, such as a view that is not in `what`. No run may be in flight.
+        """
+        from ._share import share
+        return share(self, what)
+
+    @staticmethod
+    def unshare(what: Any) -> Any:
+        """Moves what `share` has moved back into memory of this process. Not collective.
+
+        No run of these tensors may be in flight. Unsupported: as of `share`.
+        """
+        from ._share import unshare
+        return unshare(what)
+
     # Checkpoints and data.
 
     def load(self, uri: str | os.PathLike[str], state: Any, *, rename: Renames = None,
