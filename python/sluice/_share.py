@@ -39,13 +39,16 @@ class _Storage:
             raise Unsupported(f"'{self.name}' is shared with other processes already, by PyTorch",
                               tensor=self.name)
         holders = torch._C._storage_Use_Count(self.memory._cdata) - 1  # less what asks
-        if holders > len(self.tensors) or any(
-                one._use_count() > 1 + sum(view._base is one for view in self.tensors)
-                for one in self.tensors):
+        if holders > len(self.tensors) or any(map(self._is_held, self.tensors)):
             raise Unsupported(
-                f"something else holds the memory of '{self.name}', such as a view, NumPy, DLPack "
-                "or a graph of gradients: let go of it, or give that tensor, too",
+                f"something else holds the memory of '{self.name}', such as a view, NumPy, DLPack, "
+                "a graph of gradients or what wraps the module: share before that, or give the "
+                "view, too",
                 tensor=self.name)
+
+    def _is_held(self, one: Any) -> bool:
+        count = getattr(one, "_use_count", None)  # older PyTorch has none
+        return count is not None and count() > 1 + sum(view._base is one for view in self.tensors)
 
     def move(self, memory: Any) -> None:
         """Points the tensors to `memory`, a storage of as many bytes, which gets their values."""
