@@ -48,9 +48,12 @@ Epoch Recognize(absl::string_view ids, const Roster& roster) {
   return epoch;
 }
 
-// Names what each role lacks.
-absl::StatusOr<std::vector<std::string>> Lacks(const Attendance& attendance,
-                                               absl::Span<const RoleSize> at_least) {
+// Members that are wanted and not there.
+struct Lack {
+  std::vector<std::string> by_role;  // "2 of role server"
+  size_t members = 0;
+};
+absl::StatusOr<Lack> FindLack(const Attendance& attendance, absl::Span<const RoleSize> at_least) {
   std::map<std::string, int> wanted;
   for (const RoleSize& role : attendance.roles) wanted[role.role] = std::max(role.size, 1);
   for (const RoleSize& role : at_least) {
@@ -63,11 +66,13 @@ absl::StatusOr<std::vector<std::string>> Lacks(const Attendance& attendance,
     known->second = role.size;
   }
   for (const StoredMember& member : attendance.present) --wanted[member.role];
-  std::vector<std::string> lacks;
+  Lack lack;
   for (const auto& [role, count] : wanted) {
-    if (count > 0) lacks.push_back(absl::StrCat(count, " of role ", role));
+    if (count <= 0) continue;
+    lack.by_role.push_back(absl::StrCat(count, " of role ", role));
+    lack.members += static_cast<size_t>(count);
   }
-  return lacks;
+  return lack;
 }
 
 }  // namespace
@@ -107,15 +112,17 @@ absl::Status Epochs::WaitForEnough(absl::Span<const RoleSize> at_least, const De
   LongWait long_wait;
   while (true) {
     SLUICE_RETURN_IF_ERROR(roster_->Look(wait));
-    SLUICE_ASSIGN_OR_RETURN(const std::vector<std::string> lacks,
-                            Lacks(roster_->attendance(), at_least));
-    if (lacks.empty()) return absl::OkStatus();
+    SLUICE_ASSIGN_OR_RETURN(const Lack lack, FindLack(roster_->attendance(), at_least));
+    if (lack.members == 0) return absl::OkStatus();
     if (limit.Passed()) {
       const std::vector<std::string>& missing = roster_->attendance().missing;
-      return absl::DeadlineExceededError(absl::StrCat(
-          "the next epoch lacks ", NamesText(lacks), " after ", DurationText(limit.timeout()),
-          missing.empty() ? "" : "; not there: ", NamesText(missing), " in the ",
-          roster_->WorldInWords()));
+      // Where more might come than have to, none of them is wanted by name.
+      const bool names_help = missing.size() == lack.members;
+      return absl::DeadlineExceededError(
+          absl::StrCat("the next epoch lacks ", NamesText(lack.by_role), " after ",
+                       DurationText(limit.timeout()),
+                       names_help ? absl::StrCat("; not there: ", NamesText(missing)) : "",
+                       " in the ", roster_->WorldInWords()));
     }
     long_wait.Look([this] { return roster_->WaitedFor(); });
     roster_->Pause(limit);

@@ -238,7 +238,10 @@ TEST(EpochTest, WaitingForEnoughHasALimit) {
   options.timeout = absl::Milliseconds(20);
   const absl::Status status = world->NextEpoch(options).status();
   EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(status.ToString(), HasSubstr("1 of role server and 1 of role trainer"));
+  EXPECT_THAT(status.ToString(), HasSubstr("1 of role server and 1 of role trainer after 20ms in"));
+  options.at_least = {};  // all, so each is named
+  EXPECT_THAT(world->NextEpoch(options).status().ToString(),
+              HasSubstr("not there: trainer 0, server 0, "));
   for (const RoleSize& bad :
        {RoleSize{"judge", 1}, RoleSize{"server", 5}, RoleSize{"server", -1}}) {
     options.at_least = {bad};
