@@ -2,7 +2,6 @@
 import json
 import os
 import subprocess
-import sys
 
 import engine as engines
 import families
@@ -11,7 +10,7 @@ import pytest
 PROMPTS = [[1, 2, 3, 4], [7, 8, 9], [5], [11, 12, 13, 14, 15, 16]]
 
 
-class Trainer:
+class Trainer(engines.Child):
     """Trainer processes, driven by lines."""
 
     def __init__(self, folder, shapes, sockets, ranks=1, **case):
@@ -20,12 +19,9 @@ class Trainer:
                  for name, (shape, dtype) in shapes.items()}
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"shapes": named, "sockets": sockets, "layout": "whole", **case}, file)
-        here = os.path.dirname(os.path.abspath(__file__))
-        self.errors = open(f"{path}.err", "w+b")
-        self.process = subprocess.Popen(
-            [sys.executable, f"{here}/trainer.py", path, str(ranks)], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=self.errors, text=True, start_new_session=True,
-            env={**os.environ, **engines.ENVIRONMENT})
+        super().__init__("trainer.py", f"{path}.err", path, str(ranks), stdin=subprocess.PIPE,
+                         stdout=subprocess.PIPE, text=True,
+                         env={**os.environ, **engines.ENVIRONMENT})
 
     def begin(self, line):
         self.process.stdin.write(line + "\n")
@@ -50,24 +46,6 @@ class Trainer:
         answer = self.answer()
         assert not answer["ok"], f"{line} went well"
         return answer["error"]
-
-    def text(self):
-        with open(self.errors.name, encoding="utf-8", errors="replace") as file:
-            return file.read()
-
-    def kill(self):
-        try:
-            os.killpg(self.process.pid, 9)
-        except ProcessLookupError:
-            pass
-        self.process.wait()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.kill()
-        self.errors.close()
 
 
 @pytest.fixture(scope="session")

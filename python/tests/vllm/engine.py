@@ -13,6 +13,7 @@ import time
 import traceback
 from multiprocessing.connection import Client, Listener, wait
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 START_SECONDS = 240
 # Of vLLM on CPUs, in one process for one worker.
 ENVIRONMENT = {
@@ -28,39 +29,16 @@ class Failed(RuntimeError):
     """What a call has raised in the engine."""
 
 
-class Engine:
-    """The process. It is also a client of vLLM's weight transfer, for one trainer at a time."""
+class Child:
+    """A process of these tests, its children, and its log."""
 
-    def __init__(self, folder, model, **arguments):
-        self.socket = f"{folder}/engine-{os.urandom(4).hex()}"
-        self.log = open(f"{self.socket}.log", "w+b")
-        workers = math.prod(arguments.get(f"{way}_parallel_size", 1)
-                            for way in ("tensor", "pipeline", "data"))
-        environment = {**os.environ, **ENVIRONMENT, "VLLM_CPU_OMP_THREADS_BIND": "|".join(
-            str(i % os.cpu_count()) for i in range(workers))}
-        here = os.path.dirname(os.path.abspath(__file__))
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, (here, os.environ.get(
-            "PYTHONPATH"))))
-        self.process = subprocess.Popen(
-            [sys.executable, f"{here}/engine.py", self.socket, str(model), json.dumps(arguments)],
-            env=environment, stdout=self.log, stderr=self.log, start_new_session=True)
-        self._connection = None
-
-    def client(self):
-        """A second end for the same engine: such as that of another process."""
-        return Remote(self.socket, self.process)
-
-    def call(self, what, *given):
-        if self._connection is None:
-            self._connection = Remote(self.socket, self.process)
-        return self._connection.call(what, *given)
-
-    def wait(self):
-        """Until it serves. Raises where it has ended instead."""
-        self.call("get_weight_version")
+    def __init__(self, script, log, *given, **how):
+        self.log = open(log, "w+b")
+        self.process = subprocess.Popen([sys.executable, f"{HERE}/{script}", *given],
+                                        stderr=self.log, start_new_session=True,
+                                        **{"stdout": self.log, **how})
 
     def text(self):
-        self.log.flush()
         with open(self.log.name, encoding="utf-8", errors="replace") as file:
             return file.read()
 
@@ -79,6 +57,35 @@ class Engine:
             sys.stderr.write(self.text()[-6000:])
         self.kill()
         self.log.close()
+
+
+class Engine(Child):
+    """An engine. It is also a client of vLLM's weight transfer, for one trainer at a time."""
+
+    def __init__(self, folder, model, **arguments):
+        self.socket = f"{folder}/engine-{os.urandom(4).hex()}"
+        workers = math.prod(arguments.get(f"{way}_parallel_size", 1)
+                            for way in ("tensor", "pipeline", "data"))
+        environment = {**os.environ, **ENVIRONMENT, "VLLM_CPU_OMP_THREADS_BIND": "|".join(
+            str(i % os.cpu_count()) for i in range(workers))}
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, (HERE, os.environ.get(
+            "PYTHONPATH"))))
+        super().__init__("engine.py", f"{self.socket}.log", self.socket, str(model),
+                         json.dumps(arguments), env=environment)
+        self._connection = None
+
+    def client(self):
+        """A second end for the same engine: such as that of another process."""
+        return Remote(self.socket, self.process)
+
+    def call(self, what, *given):
+        if self._connection is None:
+            self._connection = Remote(self.socket, self.process)
+        return self._connection.call(what, *given)
+
+    def wait(self):
+        """Until it serves. Raises where it has ended instead."""
+        self.call("get_weight_version")
 
 
 class Remote:
