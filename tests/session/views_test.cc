@@ -287,6 +287,61 @@ TEST_F(BindViewTest, WhatIsWritableNamesNoByteTwice) {
   EXPECT_GT(accepted, 1000);
 }
 
+// A view that may have changed is bound as before exactly where binding it again comes to the same.
+TEST(IsBoundToTest, AgreesWithBindingAgain) {
+  oracle::Dice dice(7);
+  int same = 0, others = 0;
+  for (int round = 0; round < 20000; ++round) {
+    const std::vector<int64_t> shape = oracle::RandomShape(&dice, 4, 64);
+    TensorView view = DenseView(Arena().data(), shape, DType::kF32);
+    const ViewNeed need = {shape, DType::kF32};
+    if (dice.Chance(50)) {
+      view.strides.assign(shape.size(), 0);
+      for (int64_t& stride : view.strides) stride = dice.Between(0, 9);
+    }
+    BoundView bound;
+    ASSERT_TRUE(BindView(view, need, MemoryRules(), false, &bound).ok());
+    ASSERT_TRUE(IsBoundTo(view, need, bound));
+    const auto d = static_cast<size_t>(dice.Between(0, static_cast<int64_t>(shape.size()) - 1));
+    switch (dice.Between(0, 8)) {
+      case 0:
+        view.byte_offset += dice.Between(-1, 1);
+        break;
+      case 1:
+        view.data = Arena().data() + dice.Between(0, 1);
+        break;
+      case 2:
+        view.shape[d] += dice.Between(0, 1);
+        break;
+      case 3:
+        view.dtype = dice.Chance(50) ? DType::kI32 : DType::kF32;
+        break;
+      case 4:
+        view.device = dice.Chance(50) ? DeviceKind::kCuda : DeviceKind::kCpu;
+        break;
+      case 5:
+        view.strides.assign(shape.size(), dice.Between(0, 2));
+        break;
+      case 6:
+        if (!view.strides.empty()) view.strides[d] = dice.Between(-1, INT64_MAX);
+        break;
+      case 7:
+        view.strides.resize(static_cast<size_t>(dice.Between(0, 5)), 1);
+        break;
+      default:
+        view.shape.push_back(1);
+        break;
+    }
+    BoundView again;
+    const bool is_same = BindView(view, need, MemoryRules(), false, &again).ok() && again == bound;
+    const bool said = IsBoundTo(view, need, bound);
+    ASSERT_EQ(said, is_same) << "round " << round;
+    ++(said ? same : others);
+  }
+  EXPECT_GT(same, 1000);
+  EXPECT_GT(others, 1000);
+}
+
 TEST(MemoryUsesTest, FindsWhatLookingAtAllPairsFinds) {
   oracle::Dice dice(11);
   int found = 0;

@@ -224,6 +224,31 @@ absl::Status BindView(const TensorView& view, const ViewNeed& need, const Memory
   return writable ? CheckSelfOverlap(view, strides) : absl::OkStatus();
 }
 
+bool IsBoundTo(const TensorView& view, const ViewNeed& need, const BoundView& bound) {
+  if (bound.base == nullptr) {
+    return std::find(need.shape.begin(), need.shape.end(), 0) != need.shape.end();
+  }
+  const size_t dims = view.shape.size();
+  if (static_cast<std::byte*>(view.data) + view.byte_offset != bound.base ||
+      view.device != DeviceKind::kCpu || bound.kind != DeviceKind::kCpu ||
+      view.dtype != need.dtype || dims != static_cast<size_t>(bound.dims) ||
+      (!view.strides.empty() && view.strides.size() != dims)) {
+    return false;
+  }
+  int64_t dense_stride = bound.element_bytes;
+  for (size_t d = dims; d-- > 0;) {
+    if (view.shape[d] != bound.shape[d]) return false;
+    const bool given = !view.strides.empty() && view.shape[d] > 1;
+    int64_t stride = dense_stride;
+    if (given && __builtin_mul_overflow(view.strides[d], int64_t{bound.element_bytes}, &stride)) {
+      return false;
+    }
+    if (stride != bound.stride_bytes[d]) return false;
+    dense_stride *= view.shape[d];
+  }
+  return true;
+}
+
 bool Overlap(const BoundView& a, const BoundView& b) {
   if (a.base == nullptr || b.base == nullptr || !RangesOverlap(a, b)) return false;
   const Axes axes_a = AxesOf(a), axes_b = AxesOf(b);

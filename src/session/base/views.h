@@ -39,6 +39,10 @@ struct ViewNeed {
 absl::Status BindView(const TensorView& view, const ViewNeed& need, const MemoryRules& rules,
                       bool writable, BoundView* bound);
 
+// True if BindView of `view` would come to `bound`, which it came to before, under the same rules.
+// False may be wrong. Cheaper: it writes nothing.
+bool IsBoundTo(const TensorView& view, const ViewNeed& need, const BoundView& bound);
+
 // True if some byte belongs to both. Exact, except that beyond millions of rows views whose address
 // ranges interleave count as overlapping.
 bool Overlap(const BoundView& a, const BoundView& b);

@@ -190,4 +190,12 @@ absl::Status TensorParts::Bind(size_t tensor, bool is_dst, const TensorView& vie
   return absl::OkStatus();
 }
 
+bool TensorParts::IsBound(size_t tensor, bool is_dst, const TensorView& view,
+                          const MemoryRules& rules, absl::Span<const BoundView> parts) const {
+  if (!is_cut_[tensor]) return IsBoundTo(view, SideAt(tensor, is_dst).views[0], parts[0]);
+  absl::InlinedVector<BoundView, 4> now(parts.size());
+  return Bind(tensor, is_dst, view, rules, absl::MakeSpan(now)).ok() &&
+         std::equal(now.begin(), now.end(), parts.begin());
+}
+
 }  // namespace sluice

@@ -44,6 +44,9 @@ class TensorParts {
   // `parts`, which begins with the tensor's first one. Errors name a box.
   absl::Status Bind(size_t tensor, bool is_dst, const TensorView& view, const MemoryRules& rules,
                     absl::Span<BoundView> parts) const;
+  // Whether Bind would come to `parts`, as it did before: see IsBoundTo.
+  bool IsBound(size_t tensor, bool is_dst, const TensorView& view, const MemoryRules& rules,
+               absl::Span<const BoundView> parts) const;
 
  private:
   // A part in the memory of one side.

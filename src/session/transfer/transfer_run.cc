@@ -85,6 +85,7 @@ absl::Status TransferRun::BindViews(absl::Span<const TensorView> src,
       late_[part] = late && parts.Holds(part, /*is_dst=*/true);
     }
   }
+  if (!late_destinations_ && AreBound(src, false) && AreBound(dst, true)) return absl::OkStatus();
   if (absl::Status status = BindSide(src, false); !status.ok()) return status;
   if (absl::Status status = BindSide(dst, true); !status.ok()) return status;
   const auto middle = candidate_.begin() + static_cast<ptrdiff_t>(count);
@@ -132,6 +133,17 @@ void TransferRun::FindRanges() {
     const absl::StatusOr<MemoryRange> found = transfer_.memory.accelerator->FindMemory(view.base);
     if (found.ok()) ranges_.emplace(found->begin, *found);
   }
+}
+
+bool TransferRun::AreBound(absl::Span<const TensorView> views, bool is_dst) const {
+  const TensorParts& parts = transfer_.parts();
+  const absl::Span<const BoundView> bound = is_dst ? dst_ : src_;
+  for (size_t t = 0; t < views.size(); ++t) {
+    const size_t first = parts.FirstPart(t);
+    const absl::Span<const BoundView> of_tensor = bound.subspan(first, parts.EndPart(t) - first);
+    if (!parts.IsBound(t, is_dst, views[t], transfer_.memory, of_tensor)) return false;
+  }
+  return true;
 }
 
 absl::Status TransferRun::BindSide(absl::Span<const TensorView> views, bool is_dst) {

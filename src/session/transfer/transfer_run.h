@@ -116,6 +116,8 @@ class TransferRun {
 
  private:
   absl::Status BindViews(absl::Span<const TensorView> src, absl::Span<const TensorView> dst);
+  // Whether the last views of a run without late destinations were these.
+  bool AreBound(absl::Span<const TensorView> views, bool is_dst) const;
   absl::Status BindSide(absl::Span<const TensorView> views, bool is_dst);
   // Names, in an error, the caller's tensor whose view is wrong.
   absl::Status Explain(const absl::Status& status, bool is_dst, size_t tensor) const;
