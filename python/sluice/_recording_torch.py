@@ -92,7 +92,7 @@ class Watching(TorchDispatchMode):  # type: ignore[misc]
                 return args[0]._viewed(func, args[1:])
             return func(*args)
         if func is _COPY and isinstance(args[1], RecordingTensor) and (
-                not isinstance(args[0], RecordingTensor)):
+                type(args[0]).__torch_dispatch__ is torch.Tensor.__torch_dispatch__):
             return _copied_to(args[0], args[1])  # it tells
         if func is _EMPTY:
             return func(*args, **kwargs)  # touches no memory

@@ -264,10 +264,12 @@ class Session(Group):
         Moves tensors into memory as of `allocate`, with their values. They stay the same objects
         with the same shapes and strides. Do so before transfers are made of them. `what`: a module,
         a tensor, or dicts and lists of tensors, of PyTorch and in memory of the host. What lies in
-        shared memory already stays. The memory lives as long as the tensors, beyond the session.
+        shared memory already stays. The memory lives as long as the tensors, beyond the session. A
+        forked child writes to the same memory.
 
         Unsupported, on all ranks, and nothing has moved: something else holds the memory of a
-        tensor, such as a view that is not in `what`. No run may be in flight.
+        tensor, such as a view that is not in `what`. An array that PyTorch made a tensor from keeps
+        the old memory, and no error says so. No run may be in flight.
         """
         from ._share import share
         return share(self, what)

@@ -47,18 +47,18 @@ class _Storage:
                 tensor=self.name)
 
     def _is_held(self, one: Any) -> bool:
-        count = getattr(one, "_use_count", None)  # older PyTorch has none
-        return count is not None and count() > 1 + sum(view._base is one for view in self.tensors)
+        if not hasattr(one, "_use_count"):
+            raise Unsupported("this version of PyTorch does not tell who holds a tensor")
+        return bool(one._use_count() > 1 + sum(view._base is one for view in self.tensors))
 
-    def move(self, memory: Any) -> None:
-        """Points the tensors to `memory`, a storage of as many bytes, which gets their values."""
+    def views(self, memory: Any) -> list[tuple[Any, Any]]:
+        """Each tensor, and what is as that in `memory`, which gets the values."""
         import torch
 
         memory.copy_(self.memory)
-        with torch.no_grad():
-            for one in self.tensors:
-                one.data = torch.empty(0, dtype=one.dtype).set_(
-                    memory, one.storage_offset(), one.shape, one.stride())
+        with torch.inference_mode(False):
+            return [(one, torch.empty(0, dtype=one.dtype, device="cpu").set_(
+                memory, one.storage_offset(), one.shape, one.stride())) for one in self.tensors]
 
 
 def share(session: Session, what: Any) -> Any:
@@ -75,8 +75,8 @@ def share(session: Session, what: Any) -> Any:
         places.append(end)
         end += -(-one.memory.nbytes() // _ALIGNMENT) * _ALIGNMENT
     allocated = session._native.allocate(end)
-    for one, place in zip(storages, places):
-        one.move(_storage_in(allocated, place, one.memory.nbytes()))
+    _point([view for one, place in zip(storages, places)
+            for view in one.views(_storage_in(allocated, place, one.memory.nbytes()))])
     return what
 
 
@@ -84,9 +84,17 @@ def unshare(what: Any) -> Any:
     """As `Session.unshare`."""
     import torch
 
-    for one in _to_move(what, True):
-        one.move(torch.UntypedStorage(one.memory.nbytes()))
+    _point([view for one in _to_move(what, True)
+            for view in one.views(torch.UntypedStorage(one.memory.nbytes()))])
     return what
+
+
+def _point(views: list[tuple[Any, Any]]) -> None:
+    import torch
+
+    with torch.inference_mode(False), torch.no_grad():
+        for one, view in views:
+            one.data = view
 
 
 def _storage_in(allocated: _sluice.Memory, place: int, nbytes: int) -> Any:
@@ -150,11 +158,21 @@ def _check_tensor(name: str, one: Any) -> None:
     if type(one) not in (torch.Tensor, torch.nn.Parameter, getattr(torch.nn, "Buffer", None)):
         raise Unsupported(f"'{name}' is a {type(one).__name__}, which is more than memory",
                           tensor=name)
+    if one.is_nested or one.is_quantized or one.is_inference():
+        raise Unsupported(f"'{name}' is nested, quantized by PyTorch, or made in inference mode",
+                          tensor=name)
+    if one.is_conj() or one.is_neg():
+        raise Unsupported(f"'{name}' shows other values than its memory has: give resolve_conj() "
+                          "or resolve_neg()", tensor=name)
     if one.layout != torch.strided or one.device.type != "cpu" or one.is_pinned():
         form = "pinned" if one.device.type == "cpu" and one.layout == torch.strided else (
             f"on '{one.device}', {str(one.layout).removeprefix('torch.')}")
         raise Unsupported(f"'{name}' is {form}: tensors of ordinary memory of the host can be "
                           "shared", tensor=name)
+    span = sum((n - 1) * stride for n, stride in zip(one.shape, one.stride())) + 1
+    if one.numel() and one.untyped_storage().nbytes() < (
+            one.storage_offset() + span) * one.element_size():
+        raise InvalidSpec(f"the memory of '{name}' was freed or made smaller", tensor=name)
     if one.grad_fn is not None:
         raise Unsupported(f"'{name}' is the outcome of an operation that PyTorch differentiates: "
                           "give leaves", tensor=name)

@@ -50,6 +50,7 @@ class Layers:
         self.staged: list[Layer] = []
         self._plain: list[Any] = []
         self._attention: list[Any] = []
+        self._held_on: list[Any] = []  # of updates that have failed since the last whole one
         covered: set[Any] = set()
         for name, module in model.named_modules():
             if is_deferred_attention_layer(module):
@@ -103,14 +104,18 @@ class Layers:
                     method.moe_kernel = None
         try:
             self._finalize(layer, 1, 2)
+            for each in kept:
+                each.take_over()
         except BaseException:
+            # Kernels that were made hold addresses of what goes now.
+            self._held_on.extend(one for part in layer.parts
+                                 for one in get_layer_tensors(part).values())
             for each in kept:
                 each.put_back()
             for method, kernel in kernels:
                 method.moe_kernel = kernel
             raise
         for each in kept:
-            each.take_over()
             each.put_back()
 
     def leave(self, layer: Layer) -> None:
@@ -123,6 +128,7 @@ class Layers:
 
     def finish(self) -> None:
         """Renews what attention and plain layers have made of the weights that were there."""
+        self._held_on.clear()
         with torch.no_grad():
             for module in self._plain:
                 if module.weight.device.type == "cpu":
@@ -180,9 +186,11 @@ class _Kept:
 
     def take_over(self) -> None:
         """They get the memory of what the part has now."""
-        for name, one in {**self._parameters, **self._buffers}.items():
-            if name not in self._non_persistent:
-                one.data = getattr(self._part, name).data
+        made = [(one, getattr(self._part, name)) for name, one in self._parameters.items()]
+        made += [(one, self._part._buffers[name]) for name, one in self._buffers.items()
+                 if name in self._part._buffers and name not in self._non_persistent]
+        for one, now in made:
+            one.data = now.data
 
     def put_back(self) -> None:
         """Into the part, in place of what it has."""

@@ -698,6 +698,27 @@ def _adds_then_copies(engine: Engine, pairs: Any) -> None:
         engine.w.copy_(weights["v"][:4])
 
 
+class _Halves(torch.Tensor):  # type: ignore[misc]
+    """Stores half of what is copied into it."""
+
+    inner: Any
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        assert func is torch.ops.aten.copy_.default, func
+        args[0].inner.copy_(args[1] * 0.5)
+        return args[0]
+
+
+def _halves(engine: Engine, pairs: Any) -> None:
+    for name, tensor in pairs:
+        if name != "start":
+            inner = getattr(engine, name).data
+            halves = torch.Tensor._make_subclass(_Halves, inner)
+            halves.inner = inner
+            halves.copy_(tensor[:4])
+
+
 def _calls_cond(engine: Engine, pairs: Any) -> None:
     torch.cond(torch.tensor(True), lambda x: x + 1, lambda x: x - 1, (torch.ones(2),))
     for name, tensor in pairs:
@@ -708,6 +729,7 @@ def _calls_cond(engine: Engine, pairs: Any) -> None:
 @pytest.mark.parametrize("load,falling", [
     (_steers, {"start", "w", "v"}), (_branches, {"start", "w", "v"}), (_keeps, {"start", "w", "v"}),
     (_counts, {"start", "w", "v"}), (_adds_then_copies, {"start", "w", "v"}), (_calls_cond, {"w", "v"}),
+    (_halves, {"w", "v"}),
 ])
 def test_a_loader_that_does_more_than_copy(session: sluice.Session, load: Any,
                                            falling: set[str]) -> None:

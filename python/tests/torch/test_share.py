@@ -114,11 +114,36 @@ def test_views_may_be_given_together(session: sluice.Session) -> None:
     (5, "is a int"), ({"a": {"b": "text"}}, "'a.b' is a str"),
     (torch.empty(2, device="meta"), "is on 'meta'"),
     (torch.eye(2).to_sparse(), "sparse"), (torch.ones(2, requires_grad=True) * 2, "give leaves"),
-    (torch.nn.Linear(2, 2, device="meta"), "'weight' is on 'meta'")])
+    (torch.nn.Linear(2, 2, device="meta"), "'weight' is on 'meta'"),
+    (torch.ones(2, dtype=torch.complex64).conj(), "resolve_conj"),
+    (torch.ones(2, dtype=torch.complex64).conj().imag, "resolve_neg"),
+    (torch.quantize_per_tensor(torch.ones(3), 0.5, 0, torch.qint8), "quantized"),
+    (torch.nested.nested_tensor([torch.ones(2)], layout=torch.strided), "nested"),
+    (torch.inference_mode()(torch.ones)(3), "inference mode")])
 def test_what_is_no_memory_of_the_host_is_refused(session: sluice.Session, what: Any,
                                                   says: str) -> None:
+    first = torch.ones(4)
+    address = first.data_ptr()
     with pytest.raises(sluice.Error, match=says):
-        session.share(what)
+        session.share({"first": first, **what} if isinstance(what, dict) else [first, what])
+    assert first.data_ptr() == address
+
+
+def test_a_storage_that_was_made_smaller_is_refused(session: sluice.Session) -> None:
+    one = torch.ones(8)
+    one.untyped_storage().resize_(8)
+    with pytest.raises(sluice.InvalidSpec, match="made smaller"):
+        session.share(one)
+
+
+def test_modes_of_the_caller_do_not_matter(session: sluice.Session) -> None:
+    model = torch.nn.Linear(3, 3)
+    with torch.inference_mode(), torch.device("meta"):
+        session.share(model)
+    model(torch.ones(1, 3)).sum().backward()
+    with torch.inference_mode(), torch.device("meta"):
+        session.unshare(model)
+    model(torch.ones(1, 3)).sum().backward()
 
 
 def rank_shares() -> list[Any]:
