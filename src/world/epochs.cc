@@ -116,7 +116,7 @@ absl::Status Epochs::WaitForEnough(absl::Span<const RoleSize> at_least, const De
     if (lack.members == 0) return absl::OkStatus();
     if (limit.Passed()) {
       const std::vector<std::string>& missing = roster_->attendance().missing;
-      // Where more might come than have to, none of them is wanted by name.
+      // Names help where each of the absent is wanted, and not where more may come than have to.
       const bool names_help = missing.size() == lack.members;
       return absl::DeadlineExceededError(
           absl::StrCat("the next epoch lacks ", NamesText(lack.by_role), " after ",
