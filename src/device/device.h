@@ -119,6 +119,8 @@ struct DeviceTraits {
   // So many copies, reductions or normalizations a batch are best, where a stage has as many. Each
   // batch costs the device something. A large one keeps its caller from other work.
   size_t batch_items = 32;
+  // Start returns once copies are carried out: whoever has small ones may as well do so.
+  bool copies_inline = false;
 };
 
 class Device {

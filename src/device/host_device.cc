@@ -19,7 +19,7 @@ namespace {
 
 class HostDevice final : public Device {
  public:
-  HostDevice() : Device(DeviceTraits()) {}
+  HostDevice() : Device({.copies_inline = true}) {}
 
   absl::StatusOr<DeviceMemory> AllocateStaging(size_t bytes) override {
     return MapHostMemory(bytes, "staging memory");

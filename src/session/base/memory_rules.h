@@ -18,6 +18,7 @@ struct MemoryRules {
   bool takes_device_memory = false;          // or there,
   bool takes_rows = true;                    // or be rows
   bool takes_folds = false;                  // a receive can add up several
+  bool copies_inline = false;                // as of DeviceTraits
   Transport* transport = nullptr;            // that is asked about memory of the device
 
   // True if a message can lie in memory of this kind.

@@ -27,7 +27,15 @@ absl::Status BucketWork::AddChunks(CopyQueue* copies, const AddOne& add) {
   return absl::OkStatus();
 }
 
+bool BucketWork::Replays(bool writes_destinations) const {
+  return run_->transfer().memory.copies_inline && !run_->cut() &&
+         !(writes_destinations && run_->late_destinations());
+}
+
 absl::Status BucketWork::Pack(std::byte* wire, bool contribution, CopyQueue* copies) {
+  if (!contribution && Replays(false) && run_->program()->Pack(*run_, index_, wire)) {
+    return absl::OkStatus();
+  }
   return AddChunks(copies, [&](const Chunk& chunk) {
     return copies->Add(contribution ? ContributionCopy(*run_, chunk, wire)
                                     : PackCopy(*run_, chunk, wire));
@@ -35,6 +43,7 @@ absl::Status BucketWork::Pack(std::byte* wire, bool contribution, CopyQueue* cop
 }
 
 absl::Status BucketWork::Unpack(const std::byte* wire, CopyQueue* copies) {
+  if (Replays(true) && run_->program()->Unpack(*run_, index_, wire)) return absl::OkStatus();
   return AddChunks(copies, [&](const Chunk& chunk) {
     if (IsDropped(*run_, chunk)) return absl::OkStatus();
     return copies->Add(UnpackCopy(*run_, chunk, wire));
@@ -42,6 +51,7 @@ absl::Status BucketWork::Unpack(const std::byte* wire, CopyQueue* copies) {
 }
 
 absl::Status BucketWork::CopyLocally(CopyQueue* copies) {
+  if (Replays(true) && run_->program()->CopyLocally(*run_, index_)) return absl::OkStatus();
   return AddChunks(copies, [&](const Chunk& chunk) {
     if (IsDropped(*run_, chunk)) return absl::OkStatus();
     return copies->Add(LocalCopy(*run_, chunk));

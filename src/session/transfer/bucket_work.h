@@ -88,6 +88,8 @@ class BucketWork {
   // Has `add` add what is to be done with each chunk, unless it is cut.
   template <class AddOne>
   absl::Status AddChunks(CopyQueue* copies, const AddOne& add);
+  // Whether the run's copy program may do a stage's copies.
+  bool Replays(bool writes_destinations) const;
   absl::Status Pack(std::byte* wire, bool contribution, CopyQueue* copies);
   absl::Status Unpack(const std::byte* wire, CopyQueue* copies);
   absl::Status CopyLocally(CopyQueue* copies);

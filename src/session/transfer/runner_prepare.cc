@@ -36,6 +36,7 @@ MemoryRules Runner::MemoryRulesFor(const Accelerator* accelerator) const {
   rules.takes_device_memory = traits.takes_device_memory && !traits.staged_only;
   rules.takes_rows = traits.takes_rows;
   rules.takes_folds = traits.takes_folds;
+  rules.copies_inline = device_->traits().copies_inline;
   rules.transport = carrier_.transport();
   return rules;
 }

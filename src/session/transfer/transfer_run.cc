@@ -16,6 +16,13 @@ bool IsOnDevice(const BoundView& view) {
   return view.base == nullptr || view.kind == DeviceKind::kCuda;
 }
 
+// Whether a copy program of the one holds for the other.
+bool HasSameForm(const BoundView& a, BoundView b) {
+  if ((a.base == nullptr) != (b.base == nullptr)) return false;
+  b.base = a.base;
+  return a == b;
+}
+
 bool CanSend(const MemoryRules& rules, const BoundView& view) {
   return view.base != nullptr && CanSendFrom(rules, view.base, view.kind);
 }
@@ -23,7 +30,7 @@ bool CanSend(const MemoryRules& rules, const BoundView& view) {
 }  // namespace
 
 TransferRun::TransferRun(const CompiledTransfer* transfer, std::deque<RunEvent>* events)
-    : transfer_(*transfer), events_(events) {
+    : transfer_(*transfer), events_(events), program_(transfer->plan().buckets.size()) {
   const size_t tensors = transfer->planned().tensors.size();
   src_.resize(tensors);
   dst_.resize(tensors);
@@ -103,6 +110,10 @@ absl::Status TransferRun::BindViews(absl::Span<const TensorView> src,
   const absl::Span<const BoundView> bound = candidate_;
   SLUICE_RETURN_IF_ERROR(CheckAliasing(bound.subspan(0, count), bound.subspan(count),
                                        transfer_.names(), parts.tensors_of_parts()));
+  if (!std::equal(candidate_.begin(), middle, src_.begin(), HasSameForm) ||
+      !std::equal(middle, candidate_.end(), dst_.begin(), HasSameForm)) {
+    program_.Clear();
+  }
   std::copy(candidate_.begin(), middle, src_.begin());
   std::copy(middle, candidate_.end(), dst_.begin());
   for (size_t t = 0; t < count; ++t) {

@@ -21,6 +21,7 @@
 #include "session/base/run_id.h"
 #include "session/base/views.h"
 #include "session/transfer/compiled_transfer.h"
+#include "session/transfer/copy_program.h"
 #include "session/transfer/run_stream.h"
 #include "sluice/accelerator.h"
 #include "sluice/session.h"
@@ -54,6 +55,9 @@ class TransferRun {
   absl::Status Bind(absl::Span<const TensorView> src, absl::Span<const TensorView> dst,
                     int64_t binding = 0);
   absl::Status Supply(int tensor, const TensorView& dst);
+  bool late_destinations() const { return late_destinations_; }
+  // Holds for the views that the run has.
+  CopyProgram* program() { return &program_; }
   absl::Span<const BoundView> src() const { return src_; }
   absl::Span<const BoundView> dst() const { return dst_; }
   // Whether messages can be sent from where the tensor's source, or destination, lies. False where
@@ -151,6 +155,7 @@ class TransferRun {
   std::vector<BoundView> src_;
   std::vector<BoundView> dst_;
   std::vector<BoundView> candidate_;  // scratch
+  CopyProgram program_;
   std::vector<bool> src_can_be_sent_;
   std::vector<bool> dst_can_be_sent_;
   // Memory of tensors that are not over, once there is a Supply.
