@@ -5,7 +5,7 @@
 namespace sluice {
 
 absl::StatusOr<bool> BucketWork::MayAdd(CopyQueue* copies) {
-  const absl::StatusOr<bool> room = copies->HasRoom();
+  absl::StatusOr<bool> room = copies->HasRoom();
   if (!room.ok()) return room;
   is_cut_ = !*room;
   if (is_cut_) copies->AwaitRoom();
