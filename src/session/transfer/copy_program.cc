@@ -17,7 +17,7 @@ namespace {
 constexpr int64_t kChunkBytesMax = 16384;
 // Replayed in one go: a session does nothing else meanwhile.
 constexpr int64_t kBucketBytesMax = int64_t{8} << 20;
-constexpr size_t kPiecesMax = (size_t{64} << 20) / 24;  // 64 MiB
+constexpr size_t kPiecesMax = (size_t{16} << 20) / 24;  // 16 MiB, of each run in flight
 // So many pieces ahead the memory of tensors is asked for. It is cold: each run comes by once.
 constexpr size_t kAhead = 8;
 
