@@ -158,9 +158,8 @@ def _read_torch(obj: Any, writable: bool) -> Described:
     if form != "torch.strided":
         raise Unsupported(f"a tensor of layout {form} has no strides; give a dense one")
     dtype = dtype_name(obj.dtype)
-    for lazy, resolve in (("is_conj", "resolve_conj"), ("is_neg", "resolve_neg")):
-        if getattr(obj, lazy, bool)():
-            raise Unsupported(f"its memory has other values than it shows; give {resolve}()")
+    if why := hidden_values(obj):
+        raise Unsupported(why)
     shape = tuple(int(size) for size in obj.shape)
     strides = _strides_or_none(shape, tuple(int(stride) for stride in obj.stride()))
     device, ordinal = _torch_device(obj.device)
@@ -180,6 +179,14 @@ def _read_torch(obj: Any, writable: bool) -> Described:
     if 0 < held < needed and 0 not in shape:
         raise InvalidSpec(f"its storage was resized to {held} bytes; it needs {needed}")
     return Described(pointer, shape, strides, dtype, device, ordinal, obj)
+
+
+def hidden_values(obj: Any) -> str | None:
+    """Why the memory of a tensor of PyTorch does not have the values that the tensor shows."""
+    for lazy, resolve in (("is_conj", "resolve_conj"), ("is_neg", "resolve_neg")):
+        if getattr(obj, lazy, bool)():
+            return f"its memory has other values than it shows; give {resolve}()"
+    return None
 
 
 def settled(obj: Any) -> Any:

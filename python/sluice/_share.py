@@ -9,7 +9,7 @@ from weakref import WeakValueDictionary
 
 from . import _sluice
 from ._errors import InvalidSpec, Unsupported
-from ._memory import settled
+from ._memory import hidden_values, settled, span_bytes
 
 if TYPE_CHECKING:
     from ._session import Session
@@ -161,17 +161,15 @@ def _check_tensor(name: str, one: Any) -> None:
     if one.is_nested or one.is_quantized or one.is_inference():
         raise Unsupported(f"'{name}' is nested, quantized by PyTorch, or made in inference mode",
                           tensor=name)
-    if one.is_conj() or one.is_neg():
-        raise Unsupported(f"'{name}' shows other values than its memory has: give resolve_conj() "
-                          "or resolve_neg()", tensor=name)
+    if why := hidden_values(one):
+        raise Unsupported(f"tensor '{name}': {why}", tensor=name)
     if one.layout != torch.strided or one.device.type != "cpu" or one.is_pinned():
         form = "pinned" if one.device.type == "cpu" and one.layout == torch.strided else (
             f"on '{one.device}', {str(one.layout).removeprefix('torch.')}")
         raise Unsupported(f"'{name}' is {form}: tensors of ordinary memory of the host can be "
                           "shared", tensor=name)
-    span = sum((n - 1) * stride for n, stride in zip(one.shape, one.stride())) + 1
-    if one.numel() and one.untyped_storage().nbytes() < (
-            one.storage_offset() + span) * one.element_size():
+    elements = one.storage_offset() + span_bytes(tuple(one.shape), one.stride(), "u8")
+    if one.numel() and one.untyped_storage().nbytes() < elements * one.element_size():
         raise InvalidSpec(f"the memory of '{name}' was freed or made smaller", tensor=name)
     if one.grad_fn is not None:
         raise Unsupported(f"'{name}' is the outcome of an operation that PyTorch differentiates: "

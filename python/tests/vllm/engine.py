@@ -23,6 +23,9 @@ ENVIRONMENT = {
     "TOKENIZERS_PARALLELISM": "false",
     "VLLM_WORKER_MULTIPROC_METHOD": "fork",  # imports are most of an engine's start
 }
+# Of each engine; its own arguments go first.
+ARGUMENTS = {"skip_tokenizer_init": True, "enforce_eager": True, "max_model_len": 64,
+             "kv_cache_memory_bytes": 64 << 20, "dtype": "bfloat16"}
 
 
 class Failed(RuntimeError):
@@ -133,9 +136,7 @@ class Serving:
 
     def __init__(self, model, arguments):
         from vllm import LLM
-        self._llm = LLM(model=model, skip_tokenizer_init=True, enforce_eager=True,
-                        max_model_len=64, kv_cache_memory_bytes=64 << 20,
-                        **{"dtype": "bfloat16", **arguments})
+        self._llm = LLM(model=model, **{**ARGUMENTS, **arguments})
 
     def answer(self, what, given):
         own = getattr(self, what, None)
@@ -164,9 +165,8 @@ class ServingReplicas:
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
 
         async def start():  # it belongs to the loop in which it is made
-            return AsyncLLM.from_engine_args(AsyncEngineArgs(
-                model=model, skip_tokenizer_init=True, enforce_eager=True, max_model_len=64,
-                kv_cache_memory_bytes=64 << 20, dtype="bfloat16", **arguments))
+            return AsyncLLM.from_engine_args(
+                AsyncEngineArgs(model=model, **{**ARGUMENTS, **arguments}))
 
         self._llm = self._run(start())
 
