@@ -14,6 +14,8 @@ namespace {
 // Two of them stay in a core's second cache; the kernel's call is dear for much less.
 constexpr uint64_t kBlockBytes = 128 << 10;
 
+constexpr uint64_t kScratchBytes = kBlockBytes + kKernelPageBytes;
+
 // A scratch block, which all blocks of a fold lie in one after the other.
 constexpr DirectRows ScratchRows(uint64_t bytes) { return {bytes, kBlockBytes, 0}; }
 
@@ -23,7 +25,7 @@ void DirectFolder::Reserve(size_t contributions) {
   sides_.reserve(contributions);
   stretches_.reserve(contributions);
   // Not touched before it is used.
-  if (scratch_ == nullptr) scratch_.reset(new std::byte[2 * kBlockBytes]);
+  if (scratch_ == nullptr) scratch_.reset(new std::byte[2 * kScratchBytes + kKernelPageBytes]);
 }
 
 void DirectFolder::AddOwn(const std::byte* data, const DirectRows& rows) {
@@ -74,12 +76,12 @@ DirectFoldResult DirectFolder::FoldBlock(const Fold& fold, std::byte* to, const 
                                          uint64_t begin, uint64_t end, WriteHint stores) {
   const RowFold step(fold.op, fold.dtype, 1);
   const RowFold last_step(fold.op, fold.dtype, fold.divisor);
-  std::byte* const sum = scratch_.get();
-  std::byte* const incoming = sum + kBlockBytes;
+  std::byte* const sum = ScratchFor(sides_[0], begin, scratch_.get());
   std::array<Side, 2> pair;
   int error = Fetch(sides_[0], sum, begin, end, &pair[0]);
   if (error != 0) return {error, 0};
   for (size_t i = 1; i < sides_.size(); ++i) {
+    std::byte* const incoming = ScratchFor(sides_[i], begin, scratch_.get() + kScratchBytes);
     error = Fetch(sides_[i], incoming, begin, end, &pair[1]);
     if (error != 0) return {error, i};
     if (i + 1 == sides_.size()) {
@@ -91,6 +93,14 @@ DirectFoldResult DirectFolder::FoldBlock(const Fold& fold, std::byte* to, const 
     }
   }
   return {};
+}
+
+// Chooses a place in its page as the contribution's byte `begin` has. Then the kernel copies whole
+// pages. It copies by `rep movsb`, which on AMD's Zen takes three times as long where the target
+// lies 1 to 31 bytes behind the source, modulo a page.
+std::byte* DirectFolder::ScratchFor(const Side& side, uint64_t begin, std::byte* block) {
+  const uint64_t first = side.address + side.rows.OffsetOf(begin) - begin;
+  return block + (first - reinterpret_cast<uint64_t>(block)) % kKernelPageBytes;
 }
 
 int DirectFolder::Fetch(const Side& side, std::byte* scratch, uint64_t begin, uint64_t end,

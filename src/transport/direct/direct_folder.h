@@ -54,6 +54,8 @@ class DirectFolder {
   // A block that all contributions come to one after the other.
   DirectFoldResult FoldBlock(const Fold& fold, std::byte* to, const DirectRows& to_rows,
                              uint64_t begin, uint64_t end, WriteHint stores);
+  // The place in a scratch block for the contribution's bytes from `begin` on.
+  static std::byte* ScratchFor(const Side& side, uint64_t begin, std::byte* block);
   // A contribution's part of a block as it lies in this process: where it lies, or in a scratch
   // block that it is read into. An error number.
   static int Fetch(const Side& side, std::byte* scratch, uint64_t begin, uint64_t end, Side* here);

@@ -9,6 +9,9 @@
 
 namespace sluice {
 
+// Bytes that the kernel copies at a time.
+inline constexpr uint64_t kKernelPageBytes = 4096;
+
 // Rows, as in TransportOp: `bytes` in all, one stretch if `row_bytes` is 0.
 struct DirectRows {
   uint64_t bytes = 0;
