@@ -1,4 +1,5 @@
-// The contract over the direct transport, each rank a process, with private and shared memory.
+// The contract over the direct transport, each rank a process, with private and shared memory and
+// with slots.
 #include <utility>
 
 #include "contract_rank_mpi.h"
@@ -11,18 +12,22 @@
 namespace sluice {
 namespace {
 
-ContractWorld World(const char* name, size_t shared_bytes, bool fold) {
-  return {name, [shared_bytes, fold](const ContractScript& script) {
+ContractWorld World(const char* name, size_t shared_bytes, PrivateCopies copies, bool fold) {
+  return {name, [shared_bytes, copies, fold](const ContractScript& script) {
             auto fabric = PatientMpiFabric(MPI_COMM_WORLD).value();
             const absl::Status allowed = CheckDirect(fabric.get(), fold);
             if (absl::IsFailedPrecondition(allowed)) GTEST_SKIP() << allowed;
-            ContractRank rank(std::move(fabric), DirectContractMemory(shared_bytes));
+            ContractRank rank(
+                std::move(fabric),
+                DirectContractMemory(shared_bytes, KernelCopies::kWhereAllowed, copies));
             RunToEnd(script, &rank);
           }};
 }
 
 auto Worlds(bool fold) {
-  return testing::Values(World("Private", 0, fold), World("Shared", size_t{8} << 20, fold));
+  return testing::Values(World("Private", 0, PrivateCopies::kByKernel, fold),
+                         World("Slots", 0, PrivateCopies::kBySlots, fold),
+                         World("Shared", size_t{8} << 20, PrivateCopies::kMeasured, fold));
 }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FabricContract);

@@ -41,7 +41,7 @@ const std::vector<Layer>& Layers() {
       {"storage/format", {"storage", "tensor"}},
       {"storage/open", {"storage", "storage/file", "storage/http"}},
       {"transport", {"base", "net", "tensor", "device"}},
-      {"transport/direct", {"net", "tensor", "transport", "device"}},
+      {"transport/direct", {"base", "net", "tensor", "transport", "device"}},
       {"transport/loopback", {"transport"}},
       {"transport/mpi", {"base", "transport"}},
       {"transport/nccl", {"transport", "device", "device/cuda"}},

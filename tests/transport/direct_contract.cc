@@ -28,13 +28,13 @@ absl::StatusOr<DirectNode> ConnectOver(Fabric* fabric, KernelCopies copies) {
 // What does not fit shared memory is private.
 class DirectMemory final : public HostContractMemory {
  public:
-  DirectMemory(size_t shared_bytes, KernelCopies copies)
-      : shared_bytes_(shared_bytes), copies_(copies) {}
+  DirectMemory(size_t shared_bytes, KernelCopies copies, PrivateCopies private_copies)
+      : shared_bytes_(shared_bytes), copies_(copies), private_copies_(private_copies) {}
 
   absl::StatusOr<std::unique_ptr<Transport>> OpenTransport(Fabric* fabric) override {
     absl::StatusOr<DirectNode> node = ConnectOver(fabric, copies_);
     if (!node.ok()) return node.status();
-    auto direct = std::make_unique<DirectTransport>(*std::move(node));
+    auto direct = std::make_unique<DirectTransport>(*std::move(node), private_copies_);
     auto shared = direct->node().Share(shared_bytes_, ExchangeOver(fabric));
     if (!shared.ok()) return shared.status();
     shared_.push_back(*std::move(shared));
@@ -55,14 +55,16 @@ class DirectMemory final : public HostContractMemory {
  private:
   const size_t shared_bytes_;
   const KernelCopies copies_;
+  const PrivateCopies private_copies_;
   std::vector<std::shared_ptr<std::byte>> shared_;  // by transport; the last one is in use
   size_t used_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<ContractMemory> DirectContractMemory(size_t shared_bytes, KernelCopies copies) {
-  return std::make_unique<DirectMemory>(shared_bytes, copies);
+std::unique_ptr<ContractMemory> DirectContractMemory(size_t shared_bytes, KernelCopies copies,
+                                                     PrivateCopies private_copies) {
+  return std::make_unique<DirectMemory>(shared_bytes, copies, private_copies);
 }
 
 absl::Status CheckDirect(Fabric* fabric, bool fold) {

@@ -14,7 +14,8 @@ namespace sluice {
 // Buffers are private memory; or, up to `shared_bytes` of each transport, memory that the node
 // shares. Ranks may give different numbers.
 std::unique_ptr<ContractMemory> DirectContractMemory(
-    size_t shared_bytes, KernelCopies copies = KernelCopies::kWhereAllowed);
+    size_t shared_bytes, KernelCopies copies = KernelCopies::kWhereAllowed,
+    PrivateCopies private_copies = PrivateCopies::kMeasured);
 
 // FailedPrecondition, on all ranks, where the system does not allow it; or, for those that `fold`,
 // where the kernel does not copy. Collective.

@@ -21,6 +21,15 @@ RankMaker Ranks(size_t shared_bytes) {
   };
 }
 
+// As where two copies through a slot are faster than one by the kernel.
+RankMaker RanksWithSlots() {
+  return [](std::unique_ptr<Fabric> fabric) {
+    return std::make_unique<ContractRank>(
+        std::move(fabric),
+        DirectContractMemory(0, KernelCopies::kWhereAllowed, PrivateCopies::kBySlots));
+  };
+}
+
 // As where the kernel copies nothing: every `nth_shares`-th rank has shared memory, 0 for none.
 RankMaker LimitedRanks(int nth_shares) {
   return [nth_shares](std::unique_ptr<Fabric> fabric) {
@@ -59,6 +68,9 @@ std::vector<ContractWorld> Worlds() {
       }
     }
   }
+  worlds.push_back({"Ranks3Slots", [](const ContractScript& script) {
+                      RunOnThreads({0, 0, 0}, RanksWithSlots(), script);
+                    }});
   return worlds;
 }
 

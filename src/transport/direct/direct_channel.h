@@ -20,15 +20,19 @@ struct DirectMessage {
     kDone,       // the receiver has copied all of it by itself
     kRefuse,     // nothing is copied: `error`, or the receive is of place.rows.bytes
     kByMessage,  // neither end can copy it: to be sent as a message to the receive, which has begun
+    kPacked,     // the sender's: a piece of the copy with `claims` lies in one of its slots
   };
   Kind kind = Kind::kOffer;
   uint32_t op = 0;                       // the send, by the sender's number
   uint32_t generation = 0;               // of this number: how often it had been used before
   uint32_t tag = 0;                      // of an offer
-  uint32_t claims = 0;                   // of an accept: by the receiver's number
+  uint32_t claims = 0;                   // of an accept, or packed: by the receiver's number
+  uint32_t slot = 0;                     // of packed
+  uint64_t piece = 0;                    // of packed
   int32_t error = 0;                     // of a refusal: an errno, or 0
   WriteHint stores = WriteHint::kPlain;  // of an accept
   bool by_sender = false;                // of an accept: only the sender can copy
+  bool by_slots = false;                 // of an accept: the sender packs what it claims
   DirectPlace place;
 };
 
@@ -115,10 +119,14 @@ class DirectClaims {
   bool Ended() const {
     const uint64_t done = done_.load(std::memory_order_acquire);
     if (done == pieces_) return true;
-    const uint64_t next = next_.load(std::memory_order_acquire);
-    return error() != 0 && (next | kClosed) == next && done == (next & ~kClosed);
+    return HasFailed() && done == (next_.load(std::memory_order_acquire) & ~kClosed);
   }
   int error() const { return error_.load(std::memory_order_acquire); }
+  // Something has failed, and nothing is claimed any more: a sender that packs is done.
+  bool HasFailed() const {
+    const uint64_t next = next_.load(std::memory_order_acquire);
+    return error() != 0 && (next | kClosed) == next;
+  }
 
   // By the sender, which does not look at it any more.
   void Release() { used_.store(0, std::memory_order_release); }

@@ -12,14 +12,11 @@
 namespace sluice {
 namespace {
 
-// Small enough that both ends get their share of a bucket and end together, and that a piece stays
-// in a core's cache. Large enough that a claim costs nothing beside its copy.
+// Large enough that a claim costs nothing beside its copy.
 constexpr uint64_t kPieceBytesMin = 64 << 10;
-constexpr uint64_t kPieceBytesMax = 256 << 10;
 constexpr uint64_t kPiecesWanted = 8;
 // Below that a second piece is not worth its claim, nor the word about it.
 constexpr uint64_t kHalfBytesMin = 16 << 10;
-constexpr uint64_t kPageBytes = 4096;
 // To look up a stretch costs as much as to copy so many bytes, about.
 constexpr uint64_t kLongRowBytes = 8 << 10;
 
@@ -31,34 +28,46 @@ std::optional<uint64_t> StrideFor(const DirectRows& rows, uint64_t row_bytes) {
   return rows.stride_bytes;
 }
 
-void Copy(const std::byte* from, const DirectRows& from_rows, std::byte* to,
-          const DirectRows& to_rows, uint64_t begin, uint64_t end, WriteHint stores) {
-  const uint64_t row = std::max(from_rows.row_bytes, to_rows.row_bytes);
-  const std::optional<uint64_t> from_stride = StrideFor(from_rows, row);
-  const std::optional<uint64_t> to_stride = StrideFor(to_rows, row);
-  if (row > 0 && from_stride && to_stride && begin % row == 0 && end % row == 0) {
-    const CopyAxis axis = {static_cast<int64_t>((end - begin) / row),
-                           static_cast<int64_t>(*from_stride), static_cast<int64_t>(*to_stride)};
-    CopyRows(from + begin / row * *from_stride, to + begin / row * *to_stride, axis,
-             static_cast<int64_t>(row), stores);
+// One side of a copy: bytes from number `begin` on.
+template <typename Byte>
+struct Side {
+  Byte* data;
+  const DirectRows& rows;
+  uint64_t begin;
+};
+
+void Copy(const Side<const std::byte>& from, const Side<std::byte>& to, uint64_t bytes,
+          WriteHint stores) {
+  const uint64_t row = std::max(from.rows.row_bytes, to.rows.row_bytes);
+  const std::optional<uint64_t> from_stride = StrideFor(from.rows, row);
+  const std::optional<uint64_t> to_stride = StrideFor(to.rows, row);
+  if (row > 0 && from_stride && to_stride && from.begin % row == 0 && to.begin % row == 0 &&
+      bytes % row == 0) {
+    const CopyAxis axis = {static_cast<int64_t>(bytes / row), static_cast<int64_t>(*from_stride),
+                           static_cast<int64_t>(*to_stride)};
+    CopyRows(from.data + from.begin / row * *from_stride, to.data + to.begin / row * *to_stride,
+             axis, static_cast<int64_t>(row), stores);
   } else {
-    ForEachStretch(from_rows, to_rows, begin, end,
-                   [&](uint64_t from_offset, uint64_t to_offset, uint64_t bytes) {
-                     CopyRows(from + from_offset, to + to_offset, {}, static_cast<int64_t>(bytes),
-                              stores);
-                     return true;
-                   });
+    for (uint64_t done = 0; done < bytes;) {
+      const uint64_t stretch = std::min({from.rows.StretchAt(from.begin + done),
+                                         to.rows.StretchAt(to.begin + done), bytes - done});
+      CopyRows(from.data + from.rows.OffsetOf(from.begin + done),
+               to.data + to.rows.OffsetOf(to.begin + done), {}, static_cast<int64_t>(stretch),
+               stores);
+      done += stretch;
+    }
   }
   if (stores == WriteHint::kStreaming) StreamFence();
 }
 
 }  // namespace
 
-uint64_t DirectPieceBytes(const DirectRows& from, const DirectRows& to) {
-  const uint64_t share = std::clamp(from.bytes / kPiecesWanted, kPieceBytesMin, kPieceBytesMax);
+uint64_t DirectPieceBytes(const DirectRows& from, const DirectRows& to, uint64_t bytes_max) {
+  const uint64_t share =
+      std::clamp(from.bytes / kPiecesWanted, kPieceBytesMin, std::min(kPieceBytesMax, bytes_max));
   const uint64_t wanted = std::min(share, std::max(from.bytes / 2, kHalfBytesMin));
   const uint64_t row = std::max(from.row_bytes, to.row_bytes);
-  const uint64_t unit = row > 0 && row <= wanted ? row : kPageBytes;
+  const uint64_t unit = row > 0 && row <= wanted ? row : kKernelPageBytes;
   return wanted / unit * unit;
 }
 
@@ -80,7 +89,7 @@ int CopyFromPeer(const DirectPeer& peer, const DirectPlace& from, std::byte* to,
     if (peer.HasEndedLately()) return ESRCH;
     return ReadProcessMemory(peer.pid(), from.address, from.rows, to, to_rows, begin, end);
   }
-  Copy(reached, from.rows, to, to_rows, begin, end, stores);
+  Copy({reached, from.rows, begin}, {to, to_rows, begin}, end - begin, stores);
   return 0;
 }
 
@@ -91,8 +100,18 @@ int CopyToPeer(const DirectPeer& peer, const std::byte* from, const DirectRows& 
     if (peer.HasEndedLately()) return ESRCH;
     return WriteProcessMemory(peer.pid(), to.address, to.rows, from, from_rows, begin, end);
   }
-  Copy(from, from_rows, reached, to.rows, begin, end, stores);
+  Copy({from, from_rows, begin}, {reached, to.rows, begin}, end - begin, stores);
   return 0;
+}
+
+void PackPiece(const std::byte* from, const DirectRows& rows, uint64_t begin, uint64_t end,
+               std::byte* slot) {
+  Copy({from, rows, begin}, {slot, {end - begin, 0, 0}, 0}, end - begin, WriteHint::kPlain);
+}
+
+void UnpackPiece(const std::byte* slot, std::byte* to, const DirectRows& rows, uint64_t begin,
+                 uint64_t end, WriteHint stores) {
+  Copy({slot, {end - begin, 0, 0}, 0}, {to, rows, begin}, end - begin, stores);
 }
 
 }  // namespace sluice

@@ -11,8 +11,14 @@
 
 namespace sluice {
 
-// Bytes of a piece: whole rows, as far as these are not longer than it should be.
-uint64_t DirectPieceBytes(const DirectRows& from, const DirectRows& to);
+// Small enough that both ends get their share of a bucket and end together, and that a piece stays
+// in a core's cache.
+inline constexpr uint64_t kPieceBytesMax = 256 << 10;
+
+// Bytes of a piece, `bytes_max` at most: whole rows, as far as these are not longer than it should
+// be.
+uint64_t DirectPieceBytes(const DirectRows& from, const DirectRows& to,
+                          uint64_t bytes_max = kPieceBytesMax);
 
 // True if the kernel has far more short stretches to look up at `remote` than at `other`. The end
 // that asks looks up those of `remote`, and the other end those of `other`, the asking end's own
@@ -27,6 +33,13 @@ int CopyFromPeer(const DirectPeer& peer, const DirectPlace& from, std::byte* to,
                  const DirectRows& to_rows, uint64_t begin, uint64_t end, WriteHint stores);
 int CopyToPeer(const DirectPeer& peer, const std::byte* from, const DirectRows& from_rows,
                const DirectPlace& to, uint64_t begin, uint64_t end, WriteHint stores);
+
+// Copies bytes [begin, end) into a slot that holds as many, or out of such a slot, by `stores` (not
+// kAuto). Copied bytes come before all that this thread stores afterwards.
+void PackPiece(const std::byte* from, const DirectRows& rows, uint64_t begin, uint64_t end,
+               std::byte* slot);
+void UnpackPiece(const std::byte* slot, std::byte* to, const DirectRows& rows, uint64_t begin,
+                 uint64_t end, WriteHint stores);
 
 }  // namespace sluice
 

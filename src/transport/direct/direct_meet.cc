@@ -26,11 +26,16 @@ void DirectTransport::BeginReceive(Number receive, const DirectMessage& offer) {
   Operation& operation = At(receive);
   const DirectRows rows = DirectRows::Of(operation.op);
   operation.theirs = offer.place;
+  operation.by_sender = rows.bytes > 0 && !PeerAt(operation.peer).CanRead(offer.place);
+  const DirectPlace place = node_.PlaceOf(operation.op.data, rows);
   operation.piece_bytes = DirectPieceBytes(offer.place.rows, rows);
+  if (operation.piece_bytes < rows.bytes && GoesBySlots(operation, place)) {
+    operation.by_slots = true;
+    operation.piece_bytes = DirectPieceBytes(offer.place.rows, rows, DirectSlots::kSlotBytes);
+  }
   operation.end_piece = (rows.bytes + operation.piece_bytes - 1) / operation.piece_bytes;
   operation.pieces = operation.end_piece;
-  operation.by_sender = rows.bytes > 0 && !PeerAt(operation.peer).CanRead(offer.place);
-  if (!BeginClaims(receive) && operation.by_sender) {
+  if (!BeginClaims(receive, place) && operation.by_sender) {
     DirectMessage word;
     word.kind = DirectMessage::Kind::kByMessage;
     word.op = offer.op;
@@ -47,17 +52,16 @@ void DirectTransport::BeginReceive(Number receive, const DirectMessage& offer) {
 
 // Has the sender copy as well, or alone. False if it does not: it cannot, need not, or there are no
 // claims for it.
-bool DirectTransport::BeginClaims(Number receive) {
+bool DirectTransport::BeginClaims(Number receive, const DirectPlace& place) {
   Operation& operation = At(receive);
   if (operation.end_piece < 2 && !operation.by_sender) return false;
-  const DirectPlace place = node_.PlaceOf(operation.op.data, DirectRows::Of(operation.op));
   if (!PeerAt(operation.peer).CanWriteHere(place)) return false;
   const Number claims = FreeClaims();
   if (claims == kNone) return false;
   operation.claims = &node_.claims(claims);
   operation.claims_number = claims;
-  operation.is_reluctant = CostsMore(operation.theirs, place);
-  uses_claims_[claims] = true;
+  operation.is_reluctant = operation.by_slots || CostsMore(operation.theirs, place);
+  user_of_claims_[claims] = receive;
   operation.claims->Begin(operation.end_piece, operation.piece_bytes);
   operation.next_piece = operation.end_piece;
   DirectMessage accept;
@@ -68,8 +72,17 @@ bool DirectTransport::BeginClaims(Number receive) {
   accept.place = place;
   accept.stores = operation.op.stores;
   accept.by_sender = operation.by_sender;
+  accept.by_slots = operation.by_slots;
   Tell(operation.peer, accept);
   return true;
+}
+
+bool DirectTransport::GoesBySlots(const Operation& receive, const DirectPlace& own) {
+  if (receive.by_sender || private_copies_ == PrivateCopies::kByKernel) return false;
+  const DirectPeer& peer = PeerAt(receive.peer);
+  if (private_copies_ == PrivateCopies::kBySlots) return receive.theirs.segment == 0;
+  const bool is_private = own.segment == 0 && peer.Reach(receive.theirs) == nullptr;
+  return is_private && peer.writes_here() && SlotsAreFaster();
 }
 
 // Claims that neither end looks at any more; kNone if there are none.
@@ -77,7 +90,7 @@ DirectTransport::Number DirectTransport::FreeClaims() {
   for (Number tries = 0; tries < DirectNode::kClaims; ++tries) {
     const Number number = next_claims_;
     next_claims_ = (next_claims_ + 1) % DirectNode::kClaims;
-    if (!uses_claims_[number] && !node_.claims(number).used()) return number;
+    if (user_of_claims_[number] == kNone && !node_.claims(number).used()) return number;
   }
   return kNone;
 }

@@ -65,11 +65,15 @@ void KeepForEver(std::unique_ptr<std::vector<uint64_t>> words) {
   kKept->push_back(std::move(words));
 }
 
+// A rank's control memory: slots, a queue from each rank of the node, and claims.
+DirectSlots* SlotsIn(const SharedSegment& control) {
+  return reinterpret_cast<DirectSlots*>(control.data());
+}
 DirectQueue* QueuesIn(const SharedSegment& control) {
-  return reinterpret_cast<DirectQueue*>(control.data());
+  return reinterpret_cast<DirectQueue*>(control.data() + sizeof(DirectSlots));
 }
 DirectClaims* ClaimsIn(const SharedSegment& control, size_t ranks) {
-  return reinterpret_cast<DirectClaims*>(control.data() + ranks * sizeof(DirectQueue));
+  return reinterpret_cast<DirectClaims*>(QueuesIn(control) + ranks);
 }
 
 uint64_t RandomWord() {
@@ -115,7 +119,8 @@ absl::StatusOr<DirectNode> DirectNode::Connect(int rank, absl::Span<const int> n
                                                DirectExchange exchange, KernelCopies copies) {
   DirectNode node(rank, static_cast<int>(node_of_rank.size()));
   const std::vector<int> ranks = RanksOfNode(rank, node_of_rank);
-  const size_t bytes = ranks.size() * sizeof(DirectQueue) + kClaims * sizeof(DirectClaims);
+  const size_t bytes =
+      sizeof(DirectSlots) + ranks.size() * sizeof(DirectQueue) + kClaims * sizeof(DirectClaims);
   absl::StatusOr<std::shared_ptr<SharedSegment>> control = SharedSegment::Create(bytes);
   // Peers write into it until the last gathering; if that fails, nobody knows when.
   auto probes = std::make_unique<std::vector<uint64_t>>(1 + ranks.size());
@@ -129,6 +134,7 @@ absl::StatusOr<DirectNode> DirectNode::Connect(int rank, absl::Span<const int> n
 
   node.control_ = *std::move(control);
   node.claims_ = ClaimsIn(*node.control_, ranks.size());
+  node.slots_ = SlotsIn(*node.control_);
   absl::Status status;
   DirectLimit limit;
   const size_t own_place =
@@ -173,6 +179,7 @@ absl::Status DirectNode::AddPeer(int rank, const SharedSegmentName& name,
   peer.in_ = QueuesIn(*control_) + place;
   peer.out_ = QueuesIn(*peer.control_) + own_place;
   peer.claims_ = ClaimsIn(*peer.control_, ranks);
+  peer.slots_ = SlotsIn(*peer.control_);
   peer_of_rank_[static_cast<size_t>(rank)] = static_cast<int>(peers_.size());
   peers_.push_back(std::move(peer));
   return absl::OkStatus();

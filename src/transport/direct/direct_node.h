@@ -17,6 +17,7 @@
 #include "transport/direct/direct_channel.h"
 #include "transport/direct/direct_limit.h"
 #include "transport/direct/direct_place.h"
+#include "transport/direct/direct_slots.h"
 #include "transport/direct/shared_segment.h"
 #include "transport/process_name.h"
 
@@ -33,6 +34,7 @@ class DirectPeer {
   DirectQueue& in() { return *in_; }
   DirectQueue& out() { return *out_; }
   DirectClaims& claims(uint32_t number) { return claims_[number]; }
+  DirectSlots& slots() { return *slots_; }
 
   // Whether the place lies in memory that the peer has shared; true of all that it has not.
   bool HasPlace(const DirectPlace& place) const;
@@ -65,6 +67,7 @@ class DirectPeer {
   DirectQueue* in_ = nullptr;
   DirectQueue* out_ = nullptr;
   DirectClaims* claims_ = nullptr;
+  DirectSlots* slots_ = nullptr;
 };
 
 // How ranks tell each other something on the way. All ranks call it in the same order, each with
@@ -103,8 +106,9 @@ class DirectNode {
   // Whether the kernel lets this rank read all memory of all peers.
   bool ReadsAll() const;
 
-  // Own claims.
+  // Own claims and slots.
   DirectClaims& claims(uint32_t number) { return claims_[number]; }
+  DirectSlots& slots() { return *slots_; }
 
   // Collective, as Connect. Makes `bytes` of zeros that this rank's peers have mapped; null for 0
   // bytes. Ranks may ask for different lengths. The memory may outlive this object. When it is
@@ -138,6 +142,7 @@ class DirectNode {
   std::vector<DirectPeer> peers_;
   std::shared_ptr<SharedSegment> control_;
   DirectClaims* claims_ = nullptr;
+  DirectSlots* slots_ = nullptr;
   // Memory that this rank shares: number n at n - 1.
   struct Shared {
     std::shared_ptr<SharedSegment> segment;  // null: unused

@@ -11,6 +11,7 @@ DirectTransport::~DirectTransport() {
   Withdraw();
   for (Number number = 0; number < operations_.size(); ++number) Abandon(number);
   TellBacklogs();
+  DropUntold();
   for (DirectPeer& peer : node_.peers()) peer.out().Part();
 }
 

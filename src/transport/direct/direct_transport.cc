@@ -29,11 +29,14 @@ bool MayHaveCause(const absl::Status& status) {
 
 }  // namespace
 
-DirectTransport::DirectTransport(DirectNode node)
+DirectTransport::DirectTransport(DirectNode node, PrivateCopies private_copies)
     : NearTransport({.name = "direct", .takes_folds = node.ReadsAll()}),
       node_(std::move(node)),
       backlogs_(node_.peers().size()),
-      has_ended_(node_.peers().size()) {}
+      has_ended_(node_.peers().size()),
+      private_copies_(private_copies) {
+  user_of_claims_.fill(kNone);
+}
 
 absl::Status DirectTransport::Reserve(int capacity) {
   const size_t wanted = static_cast<size_t>(capacity);
@@ -156,6 +159,7 @@ void DirectTransport::Hear() {
 
 void DirectTransport::Take(int peer, const DirectMessage& message) {
   if (message.kind == DirectMessage::Kind::kOffer) return TakeOffer(peer, message);
+  if (message.kind == DirectMessage::Kind::kPacked) return TakePacked(peer, message);
   if (message.op >= operations_.size()) return Refuse(peer, "of an operation that there is not");
   Operation& send = At(message.op);
   if (send.peer != peer || send.generation != message.generation || send.state != State::kWaiting ||
@@ -193,13 +197,15 @@ void DirectTransport::TakeAccept(int peer, const DirectMessage& accept) {
   DirectClaims& claims = PeerAt(peer).claims(accept.claims);
   const uint64_t piece_bytes = claims.piece_bytes();
   if (accept.place.rows.bytes != send.op.bytes || !PeerAt(peer).HasPlace(accept.place) ||
-      piece_bytes == 0) {
+      piece_bytes == 0 || (accept.by_slots && piece_bytes > DirectSlots::kSlotBytes)) {
     return Refuse(peer, "with a place that there is not");
   }
   send.state = State::kCopying;
   send.theirs = accept.place;
   send.op.stores = accept.stores;
   send.by_sender = accept.by_sender;
+  send.by_slots = accept.by_slots;
+  send.claims_number = accept.claims;
   send.is_reluctant = CostsMore(accept.place, node_.PlaceOf(send.op.data, DirectRows::Of(send.op)));
   send.claims = &claims;
   send.piece_bytes = piece_bytes;
@@ -258,7 +264,9 @@ void DirectTransport::Withdraw() {
 }
 
 void DirectTransport::End(Number number, absl::Status status) {
-  if (At(number).claims_number != kNone) uses_claims_[At(number).claims_number] = false;
+  if (At(number).claims_number != kNone && At(number).op.kind == TransportOp::Kind::kReceive) {
+    user_of_claims_[At(number).claims_number] = kNone;
+  }
   At(number).status = std::move(status);
   At(number).state = State::kEnded;
   if (!parted_ && MayHaveCause(At(number).status)) {
@@ -303,6 +311,7 @@ void DirectTransport::Fail(int peer) {
   copying_.erase(std::remove_if(copying_.begin(), copying_.end(),
                                 [this](Number i) { return At(i).state != State::kCopying; }),
                  copying_.end());
+  DropPacked(peer);
   backlogs_[static_cast<size_t>(peer)] = Backlog();
 }
 

@@ -30,6 +30,11 @@ namespace sluice {
 // the end whose own rows are short copies for less than the end that would have to look them up.
 // The latter leaves the claims of a copy to the former, until it has polled in vain for a while.
 //
+// A sender packs the pieces that it claims into slots of its own, if the kernel is slow. The
+// receiver copies them out. It leaves the claims to the sender, until it has polled in vain for a
+// while. Then it copies pieces by the kernel. So no piece waits for a slot, and slots wait only for
+// a receiver that has begun.
+//
 // If the kernel does not copy between two processes, each of them copies memory that the other one
 // shares. The receiver, which knows both places, says who copies: it alone, the sender alone, both,
 // or neither. Bytes that neither can copy are handed over to messages, by both. Then nothing folds.
@@ -58,7 +63,8 @@ class DirectTransport final : public NearTransport {
  public:
   // Operations must be with ranks of the node. On a limited node, operations that are handed over
   // have to be taken after each call.
-  explicit DirectTransport(DirectNode node);
+  explicit DirectTransport(DirectNode node,
+                           PrivateCopies private_copies = PrivateCopies::kMeasured);
   ~DirectTransport() override;
 
   DirectNode& node() { return node_; }
@@ -96,10 +102,11 @@ class DirectTransport final : public NearTransport {
     uint32_t send_generation = 0;
     DirectPlace theirs;              // where the bytes lie at the other end
     DirectClaims* claims = nullptr;  // null: only this end copies
-    Number claims_number = kNone;    // of a receive
+    Number claims_number = kNone;    // among the receiver's
     bool may_claim = true;
     bool is_reluctant = false;  // the other end copies for less, and has the first go
     bool by_sender = false;     // only the sender copies, whoever takes back what
+    bool by_slots = false;      // the sender packs what it claims, and the receiver unpacks it
     bool by_message = false;    // of a receive: to be handed over when its word has left
     uint64_t piece_bytes = 0;
     uint64_t pieces = 0;  // all of them
@@ -113,6 +120,12 @@ class DirectTransport final : public NearTransport {
     Number fold = kNone;       // of a part: what it belongs to, until that has failed
     Number next_part = kNone;  // of a fold and its parts: in the order of its sources
     int left = 0;  // of a fold: parts that have not met their sends, or later not been told
+  };
+  // A piece that a peer has packed, for a receive of this rank.
+  struct PackedPiece {
+    Number receive = kNone;
+    uint32_t slot = 0;
+    uint64_t piece = 0;
   };
   // Words told are dropped once they are at least this many, and half of all that are kept.
   static constexpr size_t kToldMax = 64;
@@ -142,6 +155,7 @@ class DirectTransport final : public NearTransport {
   void Hear();
   void Take(int peer, const DirectMessage& message);
   void TakeAccept(int peer, const DirectMessage& accept);
+  void TakePacked(int peer, const DirectMessage& packed);
   // The peer has written what makes no sense.
   void Refuse(int peer, const char* what);
   void TakeOffer(int peer, const DirectMessage& offer);
@@ -149,16 +163,30 @@ class DirectTransport final : public NearTransport {
   // The choice of who copies, once operations have met (direct_meet.cc).
   void Meet(Number receive, const DirectMessage& offer);
   void BeginReceive(Number receive, const DirectMessage& offer);
-  bool BeginClaims(Number receive);
+  bool BeginClaims(Number receive, const DirectPlace& place);
   void HandOver(Number number);
+  // Whether the sender is to pack what it claims.
+  bool GoesBySlots(const Operation& receive, const DirectPlace& own);
   Number FreeClaims();
 
   // Copies up to `bytes_max` bytes; true if any.
   bool Copy(int64_t bytes_max);
   bool ClaimPiece(Operation* operation, uint64_t* piece);
-  bool MayClaim(const Operation& operation) const;
+  bool MayClaim(const Operation& operation);
   static int64_t BytesCopied(const Operation& operation);
   int CopyPiece(const Operation& operation, uint64_t piece);
+
+  // Pieces by slots (direct_packing.cc). A slot that nobody has to copy from; kNone if there is
+  // none.
+  uint32_t FreeSlot();
+  void PackPieceOf(Number send, uint64_t piece);
+  // Copies up to `bytes_max` bytes of what peers have packed; returns how many.
+  int64_t Unpack(int64_t bytes_max);
+  // The peer neither packs nor copies any more.
+  void DropPacked(int peer);
+  // Ends copies whose pieces were packed, and whose receivers cannot be told of them any more.
+  void DropUntold();
+
   static void EndPiece(Operation* operation, int error);
   static bool HasEnded(const Operation& operation);
   void EndCopy(Number number);
@@ -203,7 +231,10 @@ class DirectTransport final : public NearTransport {
   std::vector<Number> ended_;              // from first_ended_ on: not polled yet
   size_t first_ended_ = 0;
   LastWords<Number> cut_off_;                               // ended, and not told of yet
-  std::array<bool, DirectNode::kClaims> uses_claims_ = {};  // own ones, until a receive has ended
+  std::array<Number, DirectNode::kClaims> user_of_claims_;  // own ones, until a receive has ended
+  std::vector<PackedPiece> packed_;                         // in the order in which they came
+  std::array<int, DirectSlots::kSlots> peer_of_slot_ = {};  // whom each was last packed for
+  const PrivateCopies private_copies_;
   Number next_claims_ = 0;
   bool parted_ = false;
   absl::Status broken_;  // what a peer has written makes no sense

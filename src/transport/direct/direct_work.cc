@@ -8,14 +8,18 @@
 namespace sluice {
 
 bool DirectTransport::Copy(int64_t bytes_max) {
-  int64_t bytes = 0;
+  int64_t bytes = Unpack(bytes_max);
   size_t kept = 0;
   for (size_t i = 0; i < copying_.size(); ++i) {
     const Number number = copying_[i];
     Operation& operation = At(number);
     uint64_t piece = 0;
     while (bytes < bytes_max && ClaimPiece(&operation, &piece)) {
-      EndPiece(&operation, CopyPiece(operation, piece));
+      if (operation.by_slots && operation.op.kind == TransportOp::Kind::kSend) {
+        PackPieceOf(number, piece);
+      } else {
+        EndPiece(&operation, CopyPiece(operation, piece));
+      }
       bytes += BytesCopied(operation);
     }
     if (HasEnded(operation)) {
@@ -42,7 +46,10 @@ bool DirectTransport::ClaimPiece(Operation* operation, uint64_t* piece) {
   return false;
 }
 
-bool DirectTransport::MayClaim(const Operation& operation) const {
+bool DirectTransport::MayClaim(const Operation& operation) {
+  if (operation.by_slots && operation.op.kind == TransportOp::Kind::kSend) {
+    return operation.may_claim && FreeSlot() != kNone;
+  }
   if (!operation.by_sender) {
     return operation.may_claim && (!operation.is_reluctant || idle_polls_ >= kPollsReluctant);
   }
@@ -94,7 +101,10 @@ void DirectTransport::CloseClaims(Operation* operation) {
 }
 
 bool DirectTransport::HasEnded(const Operation& operation) {
-  if (operation.claims != nullptr) return operation.claims->Ended();
+  if (operation.claims != nullptr) {
+    const bool packs = operation.by_slots && operation.op.kind == TransportOp::Kind::kSend;
+    return operation.claims->Ended() || (packs && operation.claims->HasFailed());
+  }
   return operation.error != 0 || operation.next_piece == operation.end_piece;
 }
 
