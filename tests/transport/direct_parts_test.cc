@@ -98,6 +98,20 @@ TEST(DirectClaimsTest, EachPieceHasOneEnd) {
   }
 }
 
+// Failures of pieces that were claimed do not stand for others that are still being copied.
+TEST(DirectClaimsTest, DoneRestCountsAsClaimed) {
+  const auto claims = Zeroed<DirectClaims>();
+  claims->Begin(12, 4096);
+  uint64_t piece = 0;
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(claims->Claim(&piece));
+  EXPECT_EQ(claims->Close(), 8U);
+  claims->FinishRest(4);
+  for (int i = 0; i < 4; ++i) claims->Fail(ECANCELED);
+  EXPECT_FALSE(claims->Ended());
+  claims->Finish(4);
+  EXPECT_TRUE(claims->Ended());
+}
+
 // The rest is for whoever has closed them, and is counted when it is done.
 TEST(DirectClaimsTest, NobodyClaimsAfterTheyAreClosed) {
   constexpr uint64_t kPieces = 2000;

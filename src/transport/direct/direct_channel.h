@@ -97,8 +97,15 @@ class DirectClaims {
     }
     return false;
   }
-  // `pieces` of those that were claimed, or that nobody can claim any more, have been copied.
+  // `pieces` of those that were claimed have been copied.
   void Finish(uint64_t pieces) { done_.fetch_add(pieces, std::memory_order_acq_rel); }
+
+  // By who has closed them: the pieces that nobody had claimed are done, and count as claimed. So a
+  // failure of others does not end the copy before all that they had claimed is done.
+  void FinishRest(uint64_t pieces) {
+    next_.store(kClosed | pieces_, std::memory_order_release);
+    Finish(pieces);
+  }
 
   // No piece can be claimed any more. Returns how many have been: the first ones.
   uint64_t Close() { return next_.fetch_or(kClosed, std::memory_order_acq_rel) & ~kClosed; }

@@ -48,6 +48,7 @@ absl::Status DirectTransport::Reserve(int capacity) {
   handed_over_.reserve(wanted);
   lines_.Reserve(kOffersAtFirst + operations_.size(), node_.peers().size());
   ended_.reserve(2 * wanted);
+  packed_.reserve(DirectSlots::kSlots * node_.peers().size());
   folder_.Reserve(wanted);
   return absl::OkStatus();
 }

@@ -188,7 +188,7 @@ class DirectTransport final : public NearTransport {
   void DropUntold();
 
   static void EndPiece(Operation* operation, int error);
-  static bool HasEnded(const Operation& operation);
+  bool HasEnded(const Operation& operation);
   void EndCopy(Number number);
   void End(Number number, absl::Status status);
   static void CloseClaims(Operation* operation);
@@ -239,7 +239,7 @@ class DirectTransport final : public NearTransport {
   bool parted_ = false;
   absl::Status broken_;  // what a peer has written makes no sense
   int outstanding_ = 0;
-  int idle_polls_ = 0;
+  int64_t idle_polls_ = 0;
   DirectFolder folder_;
 };
 

@@ -87,7 +87,7 @@ void DirectTransport::EndPiece(Operation* operation, int error) {
   } else if (error != 0) {
     operation->claims->FailRest(error);
   } else if (operation->next_piece == operation->end_piece) {
-    operation->claims->Finish(operation->own_pieces);
+    operation->claims->FinishRest(operation->own_pieces);
   }
 }
 
@@ -102,8 +102,12 @@ void DirectTransport::CloseClaims(Operation* operation) {
 
 bool DirectTransport::HasEnded(const Operation& operation) {
   if (operation.claims != nullptr) {
-    const bool packs = operation.by_slots && operation.op.kind == TransportOp::Kind::kSend;
-    return operation.claims->Ended() || (packs && operation.claims->HasFailed());
+    if (operation.claims->Ended()) return true;
+    if (!operation.by_slots || operation.op.kind != TransportOp::Kind::kSend) return false;
+    // A receiver that has not parted waits for what has been packed for it.
+    const bool has_told = backlogs_[static_cast<size_t>(operation.peer)].words.empty() ||
+                          PeerAt(operation.peer).in().HasParted();
+    return has_told && operation.claims->HasFailed();
   }
   return operation.error != 0 || operation.next_piece == operation.end_piece;
 }
