@@ -32,15 +32,9 @@ class RowFold {
   int64_t element_bytes() const { return element_bytes_; }
 
  private:
-  // All but the last step of a fold, or all of it, of few elements.
-  void FoldBlock(absl::Span<const std::byte* const> sources, int64_t at, std::byte* dst,
-                 int64_t elements) const;
-  void StreamBlocks(absl::Span<const std::byte* const> sources, std::byte* dst,
-                    int64_t elements) const;
-
-  FoldRow fold_;
-  FoldRow stream_;    // or null
-  DivideRow divide_;  // null: it is not divided
+  FoldRows fold_;
+  FoldRows stream_;   // or null
+  DivideRow divide_;  // null: the folds divide
   int64_t divisor_;
   int64_t element_bytes_;
 };

@@ -11,11 +11,13 @@
 #include <cstdint>
 #include <cstring>
 
+#include "absl/types/span.h"
 #include "device/prefetcher.h"
 #include "device/small_float.inc"
 
 #ifndef SLUICE_SRC_DEVICE_REDUCE_ROWS_CC_ONCE_
 #define SLUICE_SRC_DEVICE_REDUCE_ROWS_CC_ONCE_
+#include <bit>
 #include <limits>
 #include <type_traits>
 
@@ -27,31 +29,65 @@
 namespace sluice {
 namespace {
 
-// Between two calls of the prefetcher, which cost as much as a line or two.
+// Asked for at a time, a page ahead: hardware does not look beyond a page.
 constexpr int64_t kSegmentBytes = 256;
+constexpr int64_t kAheadBytes = 4 << 10;
+// A unit that is streamed fits.
+static_assert(2 * kCacheLineBytes <= kSegmentBytes);
+
+void Prefetch(absl::Span<const std::byte* const> sources, int64_t at, int64_t bytes) {
+  const int64_t begin = at + kAheadBytes;
+  const int64_t end = std::min(begin + kSegmentBytes, bytes);
+  for (const std::byte* const source : sources) {
+    for (int64_t line = begin; line < end; line += kCacheLineBytes) {
+      __builtin_prefetch(source + line);
+    }
+  }
+}
+
+template <typename T>
+T LoadAs(const std::byte* from) {
+  T value;
+  std::memcpy(&value, from, sizeof(T));
+  return value;
+}
 
 template <typename T>
 void DivideIntegers(std::byte* dst, int64_t elements, int64_t divisor) {
   using Wide = std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>;
-  for (int64_t i = 0; i < elements; ++i) {
-    T value;
-    std::memcpy(&value, dst + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
-    value = static_cast<T>(static_cast<Wide>(value) / static_cast<Wide>(divisor));
-    std::memcpy(dst + i * static_cast<int64_t>(sizeof(T)), &value, sizeof(T));
+  for (std::byte* at = dst; at != dst + elements * static_cast<int64_t>(sizeof(T));
+       at += sizeof(T)) {
+    const T value = static_cast<T>(static_cast<Wide>(LoadAs<T>(at)) / static_cast<Wide>(divisor));
+    std::memcpy(at, &value, sizeof(T));
+  }
+}
+
+// Vectors of some integers have no product everywhere, and the compiler knows how to do without.
+template <typename T>
+void MultiplyIntegers(absl::Span<const std::byte* const> sources, std::byte* dst, int64_t begin,
+                      int64_t end, int64_t /*divisor*/) {
+  constexpr auto kBytes = static_cast<int64_t>(sizeof(T));
+  for (int64_t at = begin * kBytes; at != end * kBytes; at += kBytes) {
+    uint64_t product = 1;
+    for (const std::byte* const source : sources) {
+      product *= static_cast<uint64_t>(LoadAs<T>(source + at));
+    }
+    const T value = static_cast<T>(product);
+    std::memcpy(dst + at, &value, sizeof(T));
   }
 }
 
 // The folds of one type on one instruction set.
 struct Folds {
   struct Ways {
-    FoldRow row;
-    FoldRow stream;  // or null
+    FoldRows rows;
+    FoldRows stream;  // or null
   };
   Ways sum;
   Ways max;
   Ways min;
   Ways product;
-  DivideRow divide;
+  DivideRow divide;  // null: folds divide by themselves
 };
 
 struct Reductions {
@@ -92,16 +128,19 @@ HWY_INLINE V WithOneNaN(D d, V decides, V value) {
   }
 }
 
+// A NaN stays one in sums and products, step by step. Its lower half is zero, as that of widened
+// codes is, so rounding keeps it. So they are made the one NaN at the end.
 struct Sum {
+  static constexpr bool kKeepsNaNs = true;
   template <class D, class V>
-  static HWY_INLINE V Apply(D d, V left, V right) {
-    const V sum = hn::Add(left, right);
-    return WithOneNaN(d, sum, sum);
+  static HWY_INLINE V Apply(D /*d*/, V left, V right) {
+    return hn::Add(left, right);
   }
 };
 
 // Equal values, such as zeros of two signs, keep what is in left; so does a NaN there.
 struct Larger {
+  static constexpr bool kKeepsNaNs = false;
   template <class D, class V>
   static HWY_INLINE V Apply(D d, V left, V right) {
     const V larger = hn::IfThenElse(hn::Gt(right, left), right, left);
@@ -110,6 +149,7 @@ struct Larger {
 };
 
 struct Smaller {
+  static constexpr bool kKeepsNaNs = false;
   template <class D, class V>
   static HWY_INLINE V Apply(D d, V left, V right) {
     const V smaller = hn::IfThenElse(hn::Lt(right, left), right, left);
@@ -118,23 +158,38 @@ struct Smaller {
 };
 
 struct Product {
+  static constexpr bool kKeepsNaNs = true;
   template <class D, class V>
-  static HWY_INLINE V Apply(D d, V left, V right) {
-    const V product = hn::Mul(left, right);
-    return WithOneNaN(d, product, product);
+  static HWY_INLINE V Apply(D /*d*/, V left, V right) {
+    return hn::Mul(left, right);
   }
 };
 
-// How a row's elements become vectors and vectors elements: types that processors compute in.
+// How elements become vectors, two at a time, and vectors elements: types that processors compute
+// in. A unit of elements is what two vectors hold.
 template <typename T>
 struct Whole {
   using Element = T;
   using Tag = hn::ScalableTag<T>;
+  using V = hn::Vec<Tag>;
 
-  static HWY_INLINE hn::Vec<Tag> Load(const T* src) { return hn::LoadU(Tag(), src); }
-  static HWY_INLINE void Store(hn::Vec<Tag> value, T* dst) { hn::StoreU(value, Tag(), dst); }
+  static HWY_INLINE size_t Unit() { return 2 * hn::Lanes(Tag()); }
+  static HWY_INLINE void Load(const T* src, V& first, V& second) {
+    first = hn::LoadU(Tag(), src);
+    second = hn::LoadU(Tag(), src + hn::Lanes(Tag()));
+  }
+  // A result of a step, as it would be stored and loaded.
+  static HWY_INLINE V Rounded(V value) { return value; }
+  static HWY_INLINE void Store(V first, V second, T* dst) {
+    hn::StoreU(first, Tag(), dst);
+    hn::StoreU(second, Tag(), dst + hn::Lanes(Tag()));
+  }
   // To a whole vector's alignment.
-  static HWY_INLINE void Stream(hn::Vec<Tag> value, T* dst) { hn::Stream(value, Tag(), dst); }
+  static HWY_INLINE void Stream(V first, V second, T* dst) {
+    hn::Stream(first, Tag(), dst);
+    hn::Stream(second, Tag(), dst + hn::Lanes(Tag()));
+  }
+  static constexpr size_t kStreamBytes = hn::MaxLanes(Tag()) * sizeof(T);
 };
 
 // The others are computed in f32.
@@ -142,113 +197,180 @@ template <class Format>
 struct Small {
   using Element = typename Format::Code;
   using Tag = Floats;
+  using V = FloatVec;
+  using Narrow = Narrowed<Format>;
+  using CodeTag = typename Narrow::Tag;
 
-  static HWY_INLINE FloatVec Load(const Element* src) { return Widened<Format>::Load(src); }
-  static HWY_INLINE void Store(FloatVec value, Element* dst) {
-    Narrowed<Format>::Store(value, dst);
+  static HWY_INLINE size_t Unit() { return 2 * hn::Lanes(Tag()); }
+  static HWY_INLINE void Load(const Element* src, V& first, V& second) {
+    first = Widened<Format>::Load(src);
+    second = Widened<Format>::Load(src + hn::Lanes(Tag()));
   }
-  static HWY_INLINE void Stream(FloatVec value, Element* dst) {
-    hn::Stream(Narrowed<Format>::Codes(value), typename Narrowed<Format>::Tag(), dst);
+  static HWY_INLINE V Rounded(V value) { return Widened<Format>::Of(Narrow::Codes(value)); }
+  static HWY_INLINE void Store(V first, V second, Element* dst) {
+    Narrow::Store(first, dst);
+    Narrow::Store(second, dst + hn::Lanes(Tag()));
   }
+  static HWY_INLINE void Stream(V first, V second, Element* dst) {
+    hn::Stream(Narrow::Codes(first), CodeTag(), dst);
+    hn::Stream(Narrow::Codes(second), CodeTag(), dst + hn::Lanes(Tag()));
+  }
+  static constexpr size_t kStreamBytes = hn::MaxLanes(Tag()) * sizeof(Element);
 };
 
-template <class Access, class Operation>
-HWY_INLINE hn::Vec<typename Access::Tag> Folded(const typename Access::Element* left,
-                                                const typename Access::Element* right) {
-  return Operation::Apply(typename Access::Tag(), Access::Load(left), Access::Load(right));
-}
+#if HWY_TARGET == HWY_SCALAR
+using UpperHalves = Small<BF16>;
+#else
+// The upper halves of f32, two to a word. One vector has the even ones, and the other the odd ones.
+struct UpperHalves {
+  using Element = BF16::Code;
+  using Tag = Floats;
+  using V = FloatVec;
+  using WordVec = hn::Vec<Words>;
+  static_assert(std::endian::native == std::endian::little);
 
-template <class Access, class Operation>
-void Fold(const std::byte* left, const std::byte* right, std::byte* dst, int64_t elements) {
-  using T = typename Access::Element;
-  const typename Access::Tag d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto* first = reinterpret_cast<const T*>(left);
-  const auto* second = reinterpret_cast<const T*>(right);
-  auto* to = reinterpret_cast<T*>(dst);
-  for (; elements >= lanes; elements -= lanes, first += lanes, second += lanes, to += lanes) {
-    Access::Store(Folded<Access, Operation>(first, second), to);
+  static HWY_INLINE size_t Unit() { return 2 * hn::Lanes(Tag()); }
+  static HWY_INLINE void Load(const Element* src, V& even, V& odd) {
+    const hn::Repartition<uint8_t, Words> bytes;
+    const auto words =
+        hn::BitCast(Words(), hn::LoadU(bytes, reinterpret_cast<const uint8_t*>(src)));
+    even = hn::BitCast(Floats(), hn::ShiftLeft<16>(words));
+    odd = hn::BitCast(Floats(), Upper(words));
   }
-  if (elements <= 0) return;
-  HWY_ALIGN T few_first[hn::MaxLanes(d)] = {};
-  HWY_ALIGN T few_second[hn::MaxLanes(d)] = {};
+  static HWY_INLINE V Rounded(V value) { return hn::BitCast(Floats(), Upper(Near(value))); }
+  static HWY_INLINE void Store(V even, V odd, Element* dst) {
+    const hn::Repartition<uint8_t, Words> bytes;
+    hn::StoreU(hn::BitCast(bytes, Both(even, odd)), bytes, reinterpret_cast<uint8_t*>(dst));
+  }
+  static HWY_INLINE void Stream(V even, V odd, Element* dst) {
+    const hn::Repartition<uint8_t, Words> bytes;
+    hn::Stream(hn::BitCast(bytes, Both(even, odd)), bytes, reinterpret_cast<uint8_t*>(dst));
+  }
+  static constexpr size_t kStreamBytes = hn::MaxLanes(Tag()) * sizeof(float);
+
+ private:
+  static HWY_INLINE WordVec Upper(WordVec words) {
+    return hn::And(words, hn::Set(Words(), 0xFFFF0000u));
+  }
+  // The upper half of the result is the nearest one, to even. A NaN has no lower half.
+  static HWY_INLINE WordVec Near(V value) {
+    const Words du;
+    const auto bits = hn::BitCast(du, value);
+    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1u));
+    return hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7FFFu)));
+  }
+  static HWY_INLINE WordVec Both(V even, V odd) {
+    return hn::Or(hn::ShiftRight<16>(Near(even)), Upper(Near(odd)));
+  }
+};
+#endif
+
+// One step of two vectors.
+template <class Access, class Operation>
+HWY_INLINE void Step(const std::byte* source, int64_t at, typename Access::V& first,
+                     typename Access::V& second) {
+  const typename Access::Tag d;
+  typename Access::V more;
+  typename Access::V and_more;
+  Access::Load(reinterpret_cast<const typename Access::Element*>(source) + at, more, and_more);
+  first = Operation::Apply(d, first, more);
+  second = Operation::Apply(d, second, and_more);
+}
+
+template <class Access>
+HWY_INLINE void DivideBoth(int64_t divisor, typename Access::V& first, typename Access::V& second) {
+  const typename Access::Tag d;
+  if constexpr (std::is_floating_point_v<hn::TFromD<typename Access::Tag>>) {
+    const auto by = hn::Set(d, static_cast<hn::TFromD<typename Access::Tag>>(divisor));
+    first = hn::Div(Access::Rounded(first), by);
+    second = hn::Div(Access::Rounded(second), by);
+  }
+}
+
+// Folds a unit of elements from number `at` on, in registers from the first source to the last.
+template <class Access, class Operation>
+HWY_INLINE void FoldUnit(absl::Span<const std::byte* const> sources, int64_t at, int64_t divisor,
+                         typename Access::V& first, typename Access::V& second) {
+  Access::Load(reinterpret_cast<const typename Access::Element*>(sources[0]) + at, first, second);
+  Step<Access, Operation>(sources[1], at, first, second);
+  for (size_t i = 2; i < sources.size(); ++i) {
+    first = Access::Rounded(first);
+    second = Access::Rounded(second);
+    Step<Access, Operation>(sources[i], at, first, second);
+  }
+  if (divisor > 1) DivideBoth<Access>(divisor, first, second);
+  if (Operation::kKeepsNaNs || divisor > 1) {
+    const typename Access::Tag d;
+    first = WithOneNaN(d, first, first);
+    second = WithOneNaN(d, second, second);
+  }
+}
+
+// Less than a unit.
+template <class Access, class Operation>
+void FoldFew(absl::Span<const std::byte* const> sources, int64_t at, std::byte* dst,
+             int64_t elements, int64_t divisor) {
+  using T = typename Access::Element;
+  constexpr size_t kElements = 2 * hn::MaxLanes(typename Access::Tag());
   const size_t bytes = static_cast<size_t>(elements) * sizeof(T);
-  std::memcpy(few_first, first, bytes);
-  std::memcpy(few_second, second, bytes);
-  Access::Store(Folded<Access, Operation>(few_first, few_second), few_first);
-  std::memcpy(to, few_first, bytes);
+  HWY_ALIGN T result[kElements] = {};
+  HWY_ALIGN T next[kElements] = {};
+  std::memcpy(result, sources[0] + at * static_cast<int64_t>(sizeof(T)), bytes);
+  const std::byte* const both[] = {reinterpret_cast<const std::byte*>(result),
+                                   reinterpret_cast<const std::byte*>(next)};
+  typename Access::V first;
+  typename Access::V second;
+  for (size_t i = 1; i < sources.size(); ++i) {
+    std::memcpy(next, sources[i] + at * static_cast<int64_t>(sizeof(T)), bytes);
+    FoldUnit<Access, Operation>(both, 0, i + 1 == sources.size() ? divisor : 1, first, second);
+    Access::Store(first, second, result);
+  }
+  std::memcpy(dst + at * static_cast<int64_t>(sizeof(T)), result, bytes);
 }
 
 template <class Access, class Operation>
-void StreamFold(const std::byte* left, const std::byte* right, std::byte* dst, int64_t elements) {
+void Fold(absl::Span<const std::byte* const> sources, std::byte* dst, int64_t begin, int64_t end,
+          int64_t divisor) {
+  using T = typename Access::Element;
+  const auto unit = static_cast<int64_t>(Access::Unit());
+  typename Access::V first;
+  typename Access::V second;
+  for (; begin + unit <= end; begin += unit) {
+    FoldUnit<Access, Operation>(sources, begin, divisor, first, second);
+    Access::Store(first, second, reinterpret_cast<T*>(dst) + begin);
+  }
+  if (begin < end) FoldFew<Access, Operation>(sources, begin, dst, end - begin, divisor);
+}
+
+template <class Access, class Operation>
+void StreamFold(absl::Span<const std::byte* const> sources, std::byte* dst, int64_t begin,
+                int64_t end, int64_t divisor) {
   using T = typename Access::Element;
   constexpr auto kBytes = static_cast<int64_t>(sizeof(T));
-  constexpr int64_t kLine = kCacheLineBytes / kBytes;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(typename Access::Tag()));
-  const auto to_line = static_cast<int64_t>(-reinterpret_cast<uintptr_t>(dst) % kCacheLineBytes);
+  const auto to_line =
+      static_cast<int64_t>(-reinterpret_cast<uintptr_t>(dst + begin * kBytes) % kCacheLineBytes);
   // No vector may be streamed if no element begins a line.
-  if (to_line % kBytes != 0) return Fold<Access, Operation>(left, right, dst, elements);
-  int64_t at = std::min(elements, to_line / kBytes);
-  Fold<Access, Operation>(left, right, dst, at);
-  Prefetcher ahead_left(left, 1, 0, std::max<int64_t>(elements, 1) * kBytes, kSegmentBytes);
-  Prefetcher ahead_right(right, 1, 0, std::max<int64_t>(elements, 1) * kBytes, kSegmentBytes);
-  for (int64_t segment = 0; segment < elements; segment += kSegmentBytes / kBytes) {
-    ahead_left.Next();
-    ahead_right.Next();
-    const int64_t end = std::min(segment + kSegmentBytes / kBytes, elements);
-    for (; at + kLine <= end; at += kLine) {
-      const auto* first = reinterpret_cast<const T*>(left + at * kBytes);
-      const auto* second = reinterpret_cast<const T*>(right + at * kBytes);
-      auto* to = reinterpret_cast<T*>(dst + at * kBytes);
-      for (int64_t i = 0; i < kLine; i += lanes) {
-        Access::Stream(Folded<Access, Operation>(first + i, second + i), to + i);
-      }
+  if (to_line % kBytes != 0) return Fold<Access, Operation>(sources, dst, begin, end, divisor);
+  int64_t at = std::min(end, begin + to_line / kBytes);
+  Fold<Access, Operation>(sources, dst, begin, at, divisor);
+  const auto unit = static_cast<int64_t>(Access::Unit());
+  typename Access::V first;
+  typename Access::V second;
+  while (at + unit <= end) {
+    const int64_t segment_end = std::min(at + kSegmentBytes / kBytes, end);
+    Prefetch(sources, at * kBytes, end * kBytes);
+    for (; at + unit <= segment_end; at += unit) {
+      FoldUnit<Access, Operation>(sources, at, divisor, first, second);
+      Access::Stream(first, second, reinterpret_cast<T*>(dst) + at);
     }
   }
-  const int64_t done = at * kBytes;
-  Fold<Access, Operation>(left + done, right + done, dst + done, elements - at);
-}
-
-// Vectors of some integers have no product everywhere, and the compiler knows how to do without.
-template <typename T>
-void MultiplyIntegers(const std::byte* left, const std::byte* right, std::byte* dst,
-                      int64_t elements) {
-  for (int64_t i = 0; i < elements; ++i) {
-    T first;
-    T second;
-    std::memcpy(&first, left + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
-    std::memcpy(&second, right + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
-    first = static_cast<T>(static_cast<uint64_t>(first) * static_cast<uint64_t>(second));
-    std::memcpy(dst + i * static_cast<int64_t>(sizeof(T)), &first, sizeof(T));
-  }
-}
-
-template <class Access>
-HWY_INLINE void DivideVector(typename Access::Element* dst, hn::Vec<typename Access::Tag> by) {
-  const typename Access::Tag d;
-  const auto quotient = hn::Div(Access::Load(dst), by);
-  Access::Store(WithOneNaN(d, quotient, quotient), dst);
-}
-
-template <class Access>
-void Divide(std::byte* dst, int64_t elements, int64_t divisor) {
-  using T = typename Access::Element;
-  const typename Access::Tag d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto by = hn::Set(d, static_cast<hn::TFromD<typename Access::Tag>>(divisor));
-  auto* to = reinterpret_cast<T*>(dst);
-  for (; elements >= lanes; elements -= lanes, to += lanes) DivideVector<Access>(to, by);
-  if (elements <= 0) return;
-  HWY_ALIGN T few[hn::MaxLanes(d)] = {};
-  std::memcpy(few, to, static_cast<size_t>(elements) * sizeof(T));
-  DivideVector<Access>(few, by);
-  std::memcpy(to, few, static_cast<size_t>(elements) * sizeof(T));
+  Fold<Access, Operation>(sources, dst, at, end, divisor);
 }
 
 // Highway may write 16 bytes whatever a vector's length, and a line holds whole vectors.
 template <class Access, class Operation>
 constexpr Folds::Ways WaysOf() {
-  constexpr size_t kBytes = hn::MaxLanes(typename Access::Tag()) * sizeof(typename Access::Element);
+  constexpr size_t kBytes = Access::kStreamBytes;
   if constexpr (kBytes < HWY_STREAM_MULTIPLE || kBytes > kCacheLineBytes) {
     return {&Fold<Access, Operation>, nullptr};
   } else {
@@ -259,7 +381,7 @@ constexpr Folds::Ways WaysOf() {
 template <class Access>
 constexpr Folds FloatFolds() {
   return {WaysOf<Access, Sum>(), WaysOf<Access, Larger>(), WaysOf<Access, Smaller>(),
-          WaysOf<Access, Product>(), &Divide<Access>};
+          WaysOf<Access, Product>(), nullptr};
 }
 
 template <typename T>
@@ -274,7 +396,7 @@ constexpr Folds IntegerFolds() {
 const Reductions* AllReductions() {
   static constexpr Reductions kReductions = {
       FloatFolds<Whole<double>>(), FloatFolds<Whole<float>>(),  FloatFolds<Small<F16>>(),
-      FloatFolds<Small<BF16>>(),   FloatFolds<Small<F8E4M3>>(), FloatFolds<Small<F8E5M2>>(),
+      FloatFolds<UpperHalves>(),   FloatFolds<Small<F8E4M3>>(), FloatFolds<Small<F8E5M2>>(),
       IntegerFolds<int64_t>(),     IntegerFolds<int32_t>(),     IntegerFolds<int8_t>(),
       IntegerFolds<uint8_t>(),     IntegerFolds<int16_t>(),     IntegerFolds<uint16_t>(),
       IntegerFolds<uint32_t>(),    IntegerFolds<uint64_t>()};
@@ -355,9 +477,9 @@ const Folds::Ways& WaysOf(DType dtype, ReduceOp op) {
 
 }  // namespace
 
-FoldRow FindFold(DType dtype, ReduceOp op) { return WaysOf(dtype, op).row; }
+FoldRows FindFold(DType dtype, ReduceOp op) { return WaysOf(dtype, op).rows; }
 
-FoldRow FindStreamingFold(DType dtype, ReduceOp op) { return WaysOf(dtype, op).stream; }
+FoldRows FindStreamingFold(DType dtype, ReduceOp op) { return WaysOf(dtype, op).stream; }
 
 DivideRow FindDivide(DType dtype) {
   const Folds* const folds = FoldsOf(*HWY_DYNAMIC_DISPATCH(AllReductions)(), dtype);

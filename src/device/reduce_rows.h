@@ -1,4 +1,4 @@
-// Element-wise folds of two rows into one, by the widest vectors at hand.
+// Element-wise folds of rows into one, by the widest vectors at hand.
 //
 // Floats: a NaN on either side, and what has no value, give one and the same NaN. This NaN is
 // quiet, positive and without payload, so that results are the same bits on every processor.
@@ -8,26 +8,29 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/types/span.h"
 #include "sluice/layout.h"
 #include "sluice/tensor.h"
 
 namespace sluice {
 
-// dst[i] = left[i] op right[i]: kMax and kMin keep left of equal values. dst is left, or overlaps
-// neither. Any alignment will do.
-using FoldRow = void (*)(const std::byte* left, const std::byte* right, std::byte* dst,
-                         int64_t elements);
+// Stores ((sources[0][i] op sources[1][i]) op sources[2][i]) ... / divisor to dst[i], for elements
+// [begin, end), with each step's result rounded as it would be stored. kMax and kMin keep the left
+// one of equal values. Two sources or more, of any alignment. dst is the first of them, or overlaps
+// none. The divisor is first rounded to the type that is computed in. It is not looked at if it is
+// 1, or if there is a FindDivide.
+using FoldRows = void (*)(absl::Span<const std::byte* const> sources, std::byte* dst, int64_t begin,
+                          int64_t end, int64_t divisor);
 
 // Sums serve for averages. Types of 8 and 16 bits are computed in f32 and rounded. Integers wrap.
 // There is no fold of bool.
-FoldRow FindFold(DType dtype, ReduceOp op);
+FoldRows FindFold(DType dtype, ReduceOp op);
 
 // The same with streaming stores for whole lines of dst, as stream_rows.h copies them; null where
 // the vectors are too short for these.
-FoldRow FindStreamingFold(DType dtype, ReduceOp op);
+FoldRows FindStreamingFold(DType dtype, ReduceOp op);
 
-// dst[i] = dst[i] / divisor. For floating types the divisor is first rounded to the type that is
-// computed in; integers divide toward zero. There is none of bool.
+// dst[i] = dst[i] / divisor, toward zero: for integers, whose folds do not divide. Null for floats.
 using DivideRow = void (*)(std::byte* dst, int64_t elements, int64_t divisor);
 DivideRow FindDivide(DType dtype);
 
