@@ -228,7 +228,7 @@ void FoldRatio(benchmark::State& state, DType dtype, int64_t divisor) {
 #define SLUICE_FOLD_RATIO(name, dtype, divisor)                     \
   BENCHMARK_CAPTURE(FoldRatio, ratio_##name, DType::dtype, divisor) \
       ->ArgNames({"sources", "streaming", "threads"})               \
-      ->ArgsProduct({{2, 3, 5}, {0, 1}, {1, 2}})                    \
+      ->ArgsProduct({{2, 3, 4, 5}, {0, 1}, {1, 2}})                    \
       ->Iterations(1)
 SLUICE_FOLD_RATIO(sum_f32, kF32, 1);
 SLUICE_FOLD_RATIO(sum_bf16, kBF16, 1);
