@@ -69,7 +69,7 @@ struct Series {
   // `bytes`: read plus written in one turn, by either.
   void Measure(const Turn& measured, int64_t bytes, const std::byte* src, std::byte* dst) {
     for (int round = 0; round < kRounds; ++round) {
-      const int64_t at = Offset(2 * round, bytes / 2);
+      const int64_t at = Offset(int64_t{2} * round, bytes / 2);
       const double begin = ThreadSeconds();
       std::memcpy(dst + at, src + at, static_cast<size_t>(bytes / 2));
       benchmark::ClobberMemory();
@@ -228,7 +228,7 @@ void FoldRatio(benchmark::State& state, DType dtype, int64_t divisor) {
 #define SLUICE_FOLD_RATIO(name, dtype, divisor)                     \
   BENCHMARK_CAPTURE(FoldRatio, ratio_##name, DType::dtype, divisor) \
       ->ArgNames({"sources", "streaming", "threads"})               \
-      ->ArgsProduct({{2, 3, 4, 5}, {0, 1}, {1, 2}})                    \
+      ->ArgsProduct({{2, 3, 4, 5}, {0, 1}, {1, 2}})                 \
       ->Iterations(1)
 SLUICE_FOLD_RATIO(sum_f32, kF32, 1);
 SLUICE_FOLD_RATIO(sum_bf16, kBF16, 1);

@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kTag = 3;
 // More than all slots of a rank hold.
-constexpr size_t kBytes = 3 * DirectSlots::kSlots * DirectSlots::kSlotBytes;
+constexpr size_t kBytes = DirectSlots::kSlotBytes * DirectSlots::kSlots * 3;
 
 class DirectSlotsTest : public testing::Test {
  protected:
@@ -207,7 +207,7 @@ class SlotsInTurn : public testing::Test {
   }
   // The outcomes of operations that ended.
   std::vector<absl::Status> Poll(int rank) {
-    std::vector<TransportEvent> events(4 * kWords);
+    std::vector<TransportEvent> events(size_t{4} * kWords);
     const absl::StatusOr<int> count = At(rank).Poll(absl::MakeSpan(events));
     EXPECT_TRUE(count.ok()) << count.status();
     std::vector<absl::Status> outcomes;

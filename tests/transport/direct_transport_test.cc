@@ -57,8 +57,10 @@ std::vector<ContractWorld> Worlds() {
   for (const int size : oracle::IsThorough() ? std::vector<int>{2, 3, 8} : std::vector<int>{2, 5}) {
     if (oracle::kSanitized && size != 3) continue;
     for (const int nodes : {1, 2}) {
-      std::vector<int> node_of_rank;
-      for (int rank = 0; rank < size; ++rank) node_of_rank.push_back(rank % nodes);
+      std::vector<int> node_of_rank(static_cast<size_t>(size));
+      for (size_t rank = 0; rank < node_of_rank.size(); ++rank) {
+        node_of_rank[rank] = static_cast<int>(rank) % nodes;
+      }
       for (const size_t shared_bytes : {size_t{0}, size_t{8} << 20}) {
         worlds.push_back(
             {absl::StrCat("Ranks", size, "Nodes", nodes, shared_bytes > 0 ? "Shared" : "Private"),
