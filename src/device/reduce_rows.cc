@@ -173,7 +173,6 @@ struct Whole {
   using Tag = hn::ScalableTag<T>;
   using V = hn::Vec<Tag>;
 
-  static HWY_INLINE size_t Unit() { return 2 * hn::Lanes(Tag()); }
   static HWY_INLINE void Load(const T* src, V& first, V& second) {
     first = hn::LoadU(Tag(), src);
     second = hn::LoadU(Tag(), src + hn::Lanes(Tag()));
@@ -201,7 +200,6 @@ struct Small {
   using Narrow = Narrowed<Format>;
   using CodeTag = typename Narrow::Tag;
 
-  static HWY_INLINE size_t Unit() { return 2 * hn::Lanes(Tag()); }
   static HWY_INLINE void Load(const Element* src, V& first, V& second) {
     first = Widened<Format>::Load(src);
     second = Widened<Format>::Load(src + hn::Lanes(Tag()));
@@ -229,7 +227,6 @@ struct UpperHalves {
   using WordVec = hn::Vec<Words>;
   static_assert(std::endian::native == std::endian::little);
 
-  static HWY_INLINE size_t Unit() { return 2 * hn::Lanes(Tag()); }
   static HWY_INLINE void Load(const Element* src, V& even, V& odd) {
     const hn::Repartition<uint8_t, Words> bytes;
     const auto words =
@@ -332,7 +329,7 @@ template <class Access, class Operation>
 void Fold(absl::Span<const std::byte* const> sources, std::byte* dst, int64_t begin, int64_t end,
           int64_t divisor) {
   using T = typename Access::Element;
-  const auto unit = static_cast<int64_t>(Access::Unit());
+  const auto unit = static_cast<int64_t>(2 * hn::Lanes(typename Access::Tag()));
   typename Access::V first;
   typename Access::V second;
   for (; begin + unit <= end; begin += unit) {
@@ -353,7 +350,7 @@ void StreamFold(absl::Span<const std::byte* const> sources, std::byte* dst, int6
   if (to_line % kBytes != 0) return Fold<Access, Operation>(sources, dst, begin, end, divisor);
   int64_t at = std::min(end, begin + to_line / kBytes);
   Fold<Access, Operation>(sources, dst, begin, at, divisor);
-  const auto unit = static_cast<int64_t>(Access::Unit());
+  const auto unit = static_cast<int64_t>(2 * hn::Lanes(typename Access::Tag()));
   typename Access::V first;
   typename Access::V second;
   while (at + unit <= end) {

@@ -14,11 +14,10 @@
 
 namespace sluice {
 
-// Stores ((sources[0][i] op sources[1][i]) op sources[2][i]) ... / divisor to dst[i], for elements
-// [begin, end), with each step's result rounded as it would be stored. kMax and kMin keep the left
-// one of equal values. Two sources or more, of any alignment. dst is the first of them, or overlaps
-// none. The divisor is first rounded to the type that is computed in. It is not looked at if it is
-// 1, or if there is a FindDivide.
+// Folds elements [begin, end) of the sources into dst, in the order that RowFold::Fold has. Each
+// step's result is rounded as it would be stored. kMax and kMin keep the left one of equal values.
+// Two sources or more, of any alignment. dst is the first of them, or overlaps none. The divisor is
+// first rounded to the type that is computed in. A divisor of 1, or with a FindDivide, is ignored.
 using FoldRows = void (*)(absl::Span<const std::byte* const> sources, std::byte* dst, int64_t begin,
                           int64_t end, int64_t divisor);
 

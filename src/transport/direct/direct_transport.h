@@ -120,6 +120,8 @@ class DirectTransport final : public NearTransport {
     Number fold = kNone;       // of a part: what it belongs to, until that has failed
     Number next_part = kNone;  // of a fold and its parts: in the order of its sources
     int left = 0;  // of a fold: parts that have not met their sends, or later not been told
+
+    bool packs() const { return by_slots && op.kind == TransportOp::Kind::kSend; }
   };
   // A piece that a peer has packed, for a receive of this rank.
   struct PackedPiece {

@@ -15,7 +15,7 @@ bool DirectTransport::Copy(int64_t bytes_max) {
     Operation& operation = At(number);
     uint64_t piece = 0;
     while (bytes < bytes_max && ClaimPiece(&operation, &piece)) {
-      if (operation.by_slots && operation.op.kind == TransportOp::Kind::kSend) {
+      if (operation.packs()) {
         PackPieceOf(number, piece);
       } else {
         EndPiece(&operation, CopyPiece(operation, piece));
@@ -47,9 +47,7 @@ bool DirectTransport::ClaimPiece(Operation* operation, uint64_t* piece) {
 }
 
 bool DirectTransport::MayClaim(const Operation& operation) {
-  if (operation.by_slots && operation.op.kind == TransportOp::Kind::kSend) {
-    return operation.may_claim && FreeSlot() != kNone;
-  }
+  if (operation.packs()) return operation.may_claim && FreeSlot() != kNone;
   if (!operation.by_sender) {
     return operation.may_claim && (!operation.is_reluctant || idle_polls_ >= kPollsReluctant);
   }
@@ -103,7 +101,7 @@ void DirectTransport::CloseClaims(Operation* operation) {
 bool DirectTransport::HasEnded(const Operation& operation) {
   if (operation.claims != nullptr) {
     if (operation.claims->Ended()) return true;
-    if (!operation.by_slots || operation.op.kind != TransportOp::Kind::kSend) return false;
+    if (!operation.packs()) return false;
     // A receiver that has not parted waits for what has been packed for it.
     const bool has_told = backlogs_[static_cast<size_t>(operation.peer)].words.empty() ||
                           PeerAt(operation.peer).in().HasParted();
