@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
+#include "net/socket.h"
 #include "storage/own_thread.h"
 #include "tensor/error_text.h"
 #include "world/store/store_check.h"
