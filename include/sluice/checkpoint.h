@@ -43,6 +43,21 @@ struct CheckpointTensor : TensorPart {
   absl::optional<DType> file_dtype = absl::nullopt;
 };
 
+// An array in a file whose format Sluice does not read: a tensor of a checkpoint, or a box of one.
+// Elements are little endian, without gaps.
+struct CheckpointEntry {
+  std::string tensor = {};  // its name
+  std::string file = {};    // a path below the place that the load names, with "/" between folders
+  int64_t begin = 0;        // bytes, in the file
+  int64_t bytes = 0;        // of the whole array
+  DType dtype = DType::kF32;
+  std::vector<int64_t> shape = {};  // of the array; empty for a scalar
+  // In elements; empty: dense row-major. They may have the dimensions in any other order.
+  std::vector<int64_t> strides = {};
+  // The indices in the tensor at which the array begins; empty: at 0.
+  std::vector<int64_t> offset = {};
+};
+
 // How far a call is, for a display. Any thread may read it. In bytes of the files, of all tensors
 // of the job that the call loads or saves.
 struct CheckpointProgress {
@@ -74,6 +89,11 @@ struct CheckpointOptions {
   // are in the metadata of the index or, without an index, of the file. Equal on all ranks. Other
   // keys than "format", "total_size" and "sluice_save_id", and each once.
   std::vector<std::pair<std::string, std::string>> metadata = {};
+
+  // LoadCheckpoint and ReadCheckpointInfo: the arrays of a checkpoint that has no index and no
+  // headers of safetensors. The place is a directory, or an address with files below it. The arrays
+  // of a tensor are all of it, each element once. Equal on all ranks.
+  std::vector<CheckpointEntry> catalog = {};
 
   // The call writes its progress here. Must outlive the call.
   CheckpointProgress* progress = nullptr;

@@ -636,6 +636,22 @@ typedef struct {
 #define SLUICE_CHECKPOINT_TENSOR_INIT \
   { sizeof(sluice_checkpoint_tensor), NULL, NULL, NULL, {NULL, 0}, 0, 0, 0, 0 }
 
+// An array in a file: a tensor of a checkpoint, or a box of one. As sluice::CheckpointEntry.
+typedef struct {
+  size_t size;
+  const char* tensor;
+  const char* file;        // a path below the place that the load names
+  const int64_t* shape;    // of the array
+  const int64_t* strides;  // in elements; NULL: row-major
+  const int64_t* offset;   // where in the tensor the array begins; NULL: at 0
+  int64_t begin;           // bytes, in the file
+  int64_t bytes;
+  int32_t ndim;  // 0: a scalar
+  int32_t dtype;
+} sluice_checkpoint_entry;
+#define SLUICE_CHECKPOINT_ENTRY_INIT \
+  { sizeof(sluice_checkpoint_entry), NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0 }
+
 typedef struct {
   size_t size;
   const char* ca_file;       // certificates to trust; NULL: the system's
@@ -648,9 +664,12 @@ typedef struct {
   double request_timeout_s;  // 0: 20
   int32_t attempts_max;      // 0: 4
   int32_t connections;       // 0: 64
+  // Loads: the arrays of a checkpoint of another format than safetensors; NULL: none.
+  const sluice_checkpoint_entry* catalog;
+  int64_t num_entries;
 } sluice_checkpoint_options;
 #define SLUICE_CHECKPOINT_OPTIONS_INIT \
-  { sizeof(sluice_checkpoint_options), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(sluice_checkpoint_options), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0 }
 
 // Collective; blocks. `uri`: "file:DIR", "buffered:DIR", "mmap:DIR", or "http://HOST/BASE/".
 // Metrics may be NULL.

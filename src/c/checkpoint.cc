@@ -1,4 +1,4 @@
-// Checkpoints: loads and saves of safetensors.
+// Checkpoints: loads and saves.
 #include "sluice/checkpoint.h"
 
 #include <string>
@@ -46,6 +46,36 @@ absl::Status ReadTensors(const sluice_checkpoint_tensor* tensors, int64_t count,
   return absl::OkStatus();
 }
 
+std::vector<int64_t> NumbersOf(const int64_t* numbers, int32_t count) {
+  if (numbers == nullptr) return {};
+  return std::vector<int64_t>(numbers, numbers + count);
+}
+
+absl::Status ReadCatalog(const sluice_checkpoint_entry* entries, int64_t count,
+                         std::vector<CheckpointEntry>* catalog) {
+  if (entries == nullptr && count == 0) return absl::OkStatus();
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<sluice_checkpoint_entry> given,
+                          ReadArray("catalog", entries, count));
+  for (size_t i = 0; i < given.size(); ++i) {
+    const std::string name = absl::StrCat("catalog[", i, "]");
+    const sluice_checkpoint_entry& one = given[i];
+    if (one.ndim < 0 || one.ndim > kMaxTensorDims) {
+      return absl::InvalidArgumentError(absl::StrCat(name, ".ndim is ", one.ndim));
+    }
+    if (one.ndim > 0 && one.shape == nullptr) return IsNull(absl::StrCat(name, ".shape"));
+    CheckpointEntry& entry = catalog->emplace_back();
+    entry.tensor = TextOf(one.tensor);
+    entry.file = TextOf(one.file);
+    entry.begin = one.begin;
+    entry.bytes = one.bytes;
+    SLUICE_ASSIGN_OR_RETURN(entry.dtype, ToDType(absl::StrCat(name, ".dtype"), one.dtype));
+    entry.shape = NumbersOf(one.shape, one.ndim);
+    entry.strides = NumbersOf(one.strides, one.ndim);
+    entry.offset = NumbersOf(one.offset, one.ndim);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadCheckpointOptions(const sluice_checkpoint_options* given,
                                    CheckpointOptions* options) {
   sluice_checkpoint_options read;
@@ -57,6 +87,7 @@ absl::Status ReadCheckpointOptions(const sluice_checkpoint_options* given,
   if (read.shard_bytes_max != 0) options->shard_bytes_max = read.shard_bytes_max;
   if (read.attempts_max != 0) options->retry.attempts_max = read.attempts_max;
   if (read.connections != 0) options->connections = read.connections;
+  SLUICE_RETURN_IF_ERROR(ReadCatalog(read.catalog, read.num_entries, &options->catalog));
   SLUICE_RETURN_IF_ERROR(ReadTime("timeout_s", read.timeout_s, &options->timeout));
   SLUICE_RETURN_IF_ERROR(ReadTime("backoff_s", read.backoff_s, &options->retry.backoff));
   return ReadTime("request_timeout_s", read.request_timeout_s, &options->retry.request_timeout);

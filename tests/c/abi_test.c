@@ -99,7 +99,13 @@ static const struct row kLayout[] = {
     FIELD(sluice_checkpoint_tensor, layout, 24), FIELD(sluice_checkpoint_tensor, memory, 32),
     FIELD(sluice_checkpoint_tensor, ndim, 48), FIELD(sluice_checkpoint_tensor, dtype, 52),
     FIELD(sluice_checkpoint_tensor, file_dtype, 56), FIELD(sluice_checkpoint_tensor, reserved, 60),
-    SIZE(sluice_checkpoint_options, 80), FIELD(sluice_checkpoint_options, size, 0),
+    SIZE(sluice_checkpoint_entry, 72), FIELD(sluice_checkpoint_entry, size, 0),
+    FIELD(sluice_checkpoint_entry, tensor, 8), FIELD(sluice_checkpoint_entry, file, 16),
+    FIELD(sluice_checkpoint_entry, shape, 24), FIELD(sluice_checkpoint_entry, strides, 32),
+    FIELD(sluice_checkpoint_entry, offset, 40), FIELD(sluice_checkpoint_entry, begin, 48),
+    FIELD(sluice_checkpoint_entry, bytes, 56), FIELD(sluice_checkpoint_entry, ndim, 64),
+    FIELD(sluice_checkpoint_entry, dtype, 68), SIZE(sluice_checkpoint_options, 96),
+    FIELD(sluice_checkpoint_options, size, 0),
     FIELD(sluice_checkpoint_options, ca_file, 8),
     FIELD(sluice_checkpoint_options, budget_bytes, 16), FIELD(sluice_checkpoint_options, slots, 24),
     FIELD(sluice_checkpoint_options, piece_bytes, 32),
@@ -109,6 +115,7 @@ static const struct row kLayout[] = {
     FIELD(sluice_checkpoint_options, request_timeout_s, 64),
     FIELD(sluice_checkpoint_options, attempts_max, 72),
     FIELD(sluice_checkpoint_options, connections, 76),
+    FIELD(sluice_checkpoint_options, catalog, 80), FIELD(sluice_checkpoint_options, num_entries, 88),
     SIZE(sluice_transform, 96), FIELD(sluice_transform, size, 0),
     FIELD(sluice_transform, channel_scale, 8), FIELD(sluice_transform, channel_bias, 16),
     FIELD(sluice_transform, shape, 24), FIELD(sluice_transform, channels, 32),
@@ -211,6 +218,7 @@ int abi_test(void) {
   INIT(sluice_start_options, SLUICE_START_OPTIONS_INIT);
   INIT(sluice_event, SLUICE_EVENT_INIT);
   INIT(sluice_checkpoint_tensor, SLUICE_CHECKPOINT_TENSOR_INIT);
+  INIT(sluice_checkpoint_entry, SLUICE_CHECKPOINT_ENTRY_INIT);
   INIT(sluice_checkpoint_options, SLUICE_CHECKPOINT_OPTIONS_INIT);
   INIT(sluice_transform, SLUICE_TRANSFORM_INIT);
   INIT(sluice_stream_options, SLUICE_STREAM_OPTIONS_INIT);

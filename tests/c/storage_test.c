@@ -1,5 +1,6 @@
 // Checkpoints and streams through the C API, between threads: every byte of what comes.
 #include <stdatomic.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "c/check.h"
@@ -28,6 +29,48 @@ static sluice_checkpoint_tensor weight(const sluice_layout* layout, const sluice
   tensor.memory.views = views;
   tensor.memory.count = count;
   return tensor;
+}
+
+// The same elements as two arrays: the upper rows, and the lower ones. They end the saved file.
+static void load_by_catalog(sluice_session* session, const char* uri, const sluice_layout* columns,
+                            int32_t rank) {
+  static const int64_t kHalf[2] = {ROWS / 2, COLUMNS}, kLower[2] = {ROWS / 2, 0};
+  const int64_t bytes = ROWS * COLUMNS, shape[2] = {ROWS, COLUMNS / 2};
+  sluice_checkpoint_entry catalog[2] = {SLUICE_CHECKPOINT_ENTRY_INIT, SLUICE_CHECKPOINT_ENTRY_INIT};
+  sluice_checkpoint_options options = SLUICE_CHECKPOINT_OPTIONS_INIT;
+  sluice_view view = {NULL, 0, NULL, NULL, 2, SLUICE_F32, 1, 0};
+  sluice_checkpoint_tensor tensor = weight(columns, &view, 1);
+  float loaded[ROWS * COLUMNS / 2] = {0};
+  struct stat file;
+  char path[96];
+  int64_t i;
+  snprintf(path, sizeof path, "%s/model.safetensors", directory);
+  CHECK(stat(path, &file) == 0);
+  for (i = 0; i < 2; ++i) {
+    catalog[i].tensor = "weight";
+    catalog[i].file = "model.safetensors";
+    catalog[i].shape = kHalf;
+    catalog[i].ndim = 2;
+    catalog[i].dtype = SLUICE_BF16;
+    catalog[i].bytes = bytes;
+    catalog[i].begin = (int64_t)file.st_size - (2 - i) * bytes;
+  }
+  catalog[1].offset = kLower;
+  view.data = loaded;
+  view.shape = shape;
+  options.catalog = catalog;
+  options.num_entries = 2;
+  CHECK_OK(sluice_checkpoint_load(session, uri, &tensor, 1, &options, NULL, NULL));
+  for (i = 0; i < ROWS * COLUMNS / 2; ++i) {
+    const int64_t row = i / (COLUMNS / 2), column = rank * (COLUMNS / 2) + i % (COLUMNS / 2);
+    CHECK(loaded[i] == (float)(row * COLUMNS + column));
+  }
+  catalog[1].ndim = 9;
+  CHECK_FAILS(sluice_checkpoint_load(session, uri, &tensor, 1, &options, NULL, NULL),
+              SLUICE_INVALID_ARGUMENT, "catalog[1].ndim is 9");
+  options.num_entries = -1;
+  CHECK_FAILS(sluice_checkpoint_load(session, uri, &tensor, 1, &options, NULL, NULL),
+              SLUICE_INVALID_ARGUMENT, "catalog");
 }
 
 // Saved by rows, in which a rank's rows are every second float of its memory; loaded by columns,
@@ -97,6 +140,8 @@ static void save_and_load(sluice_session* session, int32_t rank) {
       CHECK(at[i] == (float)(row * COLUMNS + box->offset[1] + i % box->shape[1]));
     }
   }
+
+  load_by_catalog(session, uri, &columns, rank);
 
   // What one rank gets wrong, both hear of; and then it works again.
   CHECK(sluice_checkpoint_load(session, rank == 0 ? uri : NULL, &tensor, 1, NULL, NULL, NULL) < 0);

@@ -2,26 +2,22 @@
 #include "session/checkpoint/checkpoint_catalog.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
 #include "session/base/text_list.h"
 #include "session/checkpoint/checkpoint_contents.h"
+#include "session/checkpoint/checkpoint_fit.h"
 #include "session/checkpoint/checkpoint_headers.h"
-#include "session/checkpoint/checkpoint_input.h"
 #include "session/checkpoint/checkpoint_names.h"
 #include "storage/format/checkpoint_index.h"
 #include "storage/format/safetensors.h"
-#include "tensor/cast.h"
 #include "tensor/error_text.h"
 
 namespace sluice {
@@ -58,55 +54,6 @@ absl::StatusOr<FoundByName> ByName(const std::vector<std::string>& files,
   return found;
 }
 
-std::string ShapeText(absl::Span<const int64_t> shape) {
-  return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
-}
-
-absl::Status CheckFit(const CheckpointTensor& wanted, const SafetensorsTensor& found) {
-  if (!found.unreadable.empty()) {
-    return MakeError(absl::StatusCode::kInvalidArgument, TensorInWords(wanted.name), ": ",
-                     found.unreadable);
-  }
-  const std::vector<int64_t> shape = found.shape.empty() ? std::vector<int64_t>{1} : found.shape;
-  if (shape != LaidOutShape(wanted)) {
-    return MakeError(absl::StatusCode::kInvalidArgument, TensorInWords(wanted.name), " has shape ",
-                     ShapeText(found.shape), " in the checkpoint, not ", ShapeText(wanted.shape));
-  }
-  const std::optional<DType> dtype = DTypeOf(found.type);
-  if (dtype && CastExists(*dtype, wanted.dtype)) return absl::OkStatus();
-  return MakeError(absl::StatusCode::kInvalidArgument, TensorInWords(wanted.name), " is of ",
-                   ElementName(found.type), " in the checkpoint, which cannot be cast to ",
-                   DTypeName(wanted.dtype));
-}
-
-// A name that another one ends with, behind a dot: "w" and "model.w", in either order.
-bool IsTailOf(absl::string_view tail, absl::string_view name) {
-  return absl::EndsWith(name, tail) && name.size() > tail.size() &&
-         name[name.size() - tail.size() - 1] == '.';
-}
-
-// `there`: the names that the checkpoint has.
-absl::Status MissingError(const std::vector<std::string>& missing,
-                          absl::Span<const absl::string_view> there) {
-  constexpr size_t kNamed = 3;
-  ErrorText names;
-  for (size_t i = 0; i < std::min(kNamed, missing.size()); ++i) {
-    names.Add(i > 0 ? ", " : "", QuotedName(missing[i]));
-  }
-  if (missing.size() > kNamed) names.Add(", ...");
-  for (size_t i = 0; i < std::min(kNamed, missing.size()); ++i) {
-    const auto alike = std::find_if(there.begin(), there.end(), [&](absl::string_view name) {
-      return IsTailOf(missing[i], name) || IsTailOf(name, missing[i]);
-    });
-    if (alike == there.end()) continue;
-    names.Add("; it has ", QuotedName(*alike), ", which a rename from ", QuotedName(missing[i]),
-              " would take");
-    break;
-  }
-  return MakeError(absl::StatusCode::kNotFound, "the checkpoint lacks ", missing.size(),
-                   missing.size() == 1 ? " tensor: " : " tensors: ", names);
-}
-
 absl::Status Resolve(absl::Span<const CheckpointTensor> tensors, const FoundByName& found,
                      CheckpointCatalog* catalog) {
   std::vector<std::string> missing;
@@ -116,9 +63,14 @@ absl::Status Resolve(absl::Span<const CheckpointTensor> tensors, const FoundByNa
       missing.push_back(tensor.name);
       continue;
     }
-    if (absl::Status status = CheckFit(tensor, *at->second.tensor); !status.ok()) return status;
-    catalog->entries.push_back(
-        {at->second.file, *DTypeOf(at->second.tensor->type), at->second.tensor->begin});
+    const SafetensorsTensor& there = *at->second.tensor;
+    if (!there.unreadable.empty()) {
+      return MakeError(absl::StatusCode::kInvalidArgument, TensorInWords(tensor.name), ": ",
+                       there.unreadable);
+    }
+    SLUICE_RETURN_IF_ERROR(
+        CheckFit(tensor, there.shape, ElementName(there.type), DTypeOf(there.type)));
+    catalog->entries.push_back({at->second.file, *DTypeOf(there.type), there.begin});
   }
   if (missing.empty()) return absl::OkStatus();
   std::vector<absl::string_view> there;

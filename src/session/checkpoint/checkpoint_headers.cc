@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "session/checkpoint/checkpoint_catalog.h"
 #include "session/shard/read_ranges.h"
@@ -26,10 +27,12 @@ absl::Span<const std::byte> BytesOf(const std::string& text) {
   return absl::MakeConstSpan(reinterpret_cast<const std::byte*>(text.data()), text.size());
 }
 
-// A clear word about files that are not there, before anything is read.
+// A clear word about files that are not there or too short, before anything is read.
 absl::Status CheckPresent(const SourceAddress& address, const std::vector<std::string>& files,
-                          const RetryOptions& retry, const WorkStop& stop) {
-  for (const std::string& file : files) {
+                          const RetryOptions& retry, const WorkStop& stop,
+                          absl::FunctionRef<absl::Status(size_t file, int64_t bytes)> check_bytes) {
+  for (size_t i = 0; i < files.size(); ++i) {
+    const std::string& file = files[i];
     absl::StatusOr<absl::optional<FileIdentity>> identity;
     absl::Status status = ReadWithRetries(file, retry, stop, [&] {
       identity = IdentifyPath(address.place + "/" + file);
@@ -41,9 +44,8 @@ absl::Status CheckPresent(const SourceAddress& address, const std::vector<std::s
                                               QuotedPath(absl::StrCat(address.place, "/", file)),
                                               ", which holds tensors of the checkpoint"));
     }
-    if ((*identity)->bytes < kSafetensorsPrefixBytes) {
-      return InFile(file, SafetensorsHeaderBytes({}, (*identity)->bytes).status());
-    }
+    status = check_bytes(i, (*identity)->bytes);
+    if (!status.ok()) return InFile(file, status);
   }
   return absl::OkStatus();
 }
@@ -77,21 +79,29 @@ absl::StatusOr<std::unique_ptr<Source>> OpenFiles(const SourceAddress& address,
   return OpenSource(address, files, open);
 }
 
+absl::StatusOr<std::unique_ptr<Source>> OpenForLooks(SourceAddress address,
+                                                     const std::vector<std::string>& files,
+                                                     const CheckpointOptions& options,
+                                                     const FileStates& states) {
+  if (address.scheme == "file") address.scheme = "buffered";
+  return OpenFiles(address, files, options, kRangesAtOnceMax, states);
+}
+
 absl::StatusOr<CheckpointHeaders> ReadHeaders(const SourceAddress& address,
                                               const std::vector<std::string>& files,
                                               const CheckpointOptions& options,
                                               const WorkStop& stop) {
-  SourceAddress plain = address;
-  if (plain.scheme == "file") plain.scheme = "buffered";
   const FileStates states = NewFileStates(address, files);
   const FileIdentities* const identities = states.identities.get();
   if (identities != nullptr) {
-    if (absl::Status status = CheckPresent(address, files, options.retry, stop); !status.ok()) {
-      return status;
-    }
+    SLUICE_RETURN_IF_ERROR(
+        CheckPresent(address, files, options.retry, stop, [](size_t, int64_t bytes) {
+          if (bytes >= kSafetensorsPrefixBytes) return absl::OkStatus();
+          return SafetensorsHeaderBytes({}, bytes).status();
+        }));
   }
   SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Source> source,
-                          OpenFiles(plain, files, options, kRangesAtOnceMax, states));
+                          OpenForLooks(address, files, options, states));
   std::vector<RangeRead> ranges;
   for (size_t i = 0; i < files.size(); ++i) {
     ranges.push_back({static_cast<int>(i), 0, kSafetensorsPrefixBytes, ""});
@@ -130,6 +140,50 @@ absl::StatusOr<CheckpointHeaders> ReadHeaders(const SourceAddress& address,
   }
   if (states.versions != nullptr) read.versions = *states.versions;
   return read;
+}
+
+absl::StatusOr<CheckpointCatalog> LookAtArrays(const SourceAddress& address,
+                                               const StoredArrays& arrays,
+                                               const CheckpointOptions& options,
+                                               const WorkStop& stop) {
+  const std::vector<std::string>& files = arrays.files;
+  const FileStates states = NewFileStates(address, files);
+  const FileIdentities* const identities = states.identities.get();
+  const auto check_bytes = [&](size_t file, int64_t bytes) {
+    if (bytes >= arrays.file_ends[file]) return absl::OkStatus();
+    return absl::DataLossError(absl::StrCat("it has ", bytes, " bytes, and the catalog has arrays ",
+                                            "up to byte ", arrays.file_ends[file]));
+  };
+  if (identities != nullptr) {
+    SLUICE_RETURN_IF_ERROR(CheckPresent(address, files, options.retry, stop, check_bytes));
+  }
+  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Source> source,
+                          OpenForLooks(address, files, options, states));
+  CheckpointCatalog catalog;
+  std::vector<RangeRead> ranges;
+  for (size_t i = 0; i < files.size(); ++i) {
+    const int64_t bytes = std::min<int64_t>(kBeginningBytes, arrays.file_ends[i]);
+    ranges.push_back({static_cast<int>(i), 0, bytes, ""});
+    catalog.header_bytes += bytes;
+  }
+  SLUICE_RETURN_IF_ERROR(
+      ReadRanges(source.get(), files, options.retry, stop, absl::MakeSpan(ranges)));
+  source.reset();  // looks at each file that it closes
+  if (identities != nullptr) SLUICE_RETURN_IF_ERROR(identities->outcome());
+  for (size_t i = 0; i < files.size(); ++i) {
+    if (identities != nullptr) {
+      catalog.identities.push_back(*identities->known(static_cast<int>(i)));
+      const absl::Status status = check_bytes(i, catalog.identities.back().bytes);
+      if (!status.ok()) return InFile(files[i], status);
+    } else {
+      catalog.beginnings.push_back(std::move(ranges[i].text));
+    }
+  }
+  if (states.versions != nullptr) catalog.versions = *states.versions;
+  catalog.files = files;
+  catalog.entries = arrays.entries;
+  catalog.ignored = arrays.ignored;
+  return catalog;
 }
 
 absl::Status CheckUnchanged(const SourceAddress& address, const CheckpointOptions& options,

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "session/base/own_work.h"
 #include "session/checkpoint/checkpoint_catalog.h"
+#include "session/checkpoint/given_catalog.h"
 #include "sluice/checkpoint.h"
 #include "storage/file/file_identity.h"
 #include "storage/format/safetensors.h"
@@ -33,6 +34,12 @@ absl::StatusOr<std::unique_ptr<Source>> OpenFiles(const SourceAddress& address,
                                                   const CheckpointOptions& options,
                                                   int in_flight_max, const FileStates& states);
 
+// The same for first looks at headers: through the page cache, as more of their pages is read soon.
+absl::StatusOr<std::unique_ptr<Source>> OpenForLooks(SourceAddress address,
+                                                     const std::vector<std::string>& files,
+                                                     const CheckpointOptions& options,
+                                                     const FileStates& states);
+
 struct CheckpointHeaders {
   std::vector<SafetensorsHeader> headers;  // of the files, in their order
   std::vector<FileIdentity> identities;    // where they are files of a directory
@@ -47,6 +54,13 @@ absl::StatusOr<CheckpointHeaders> ReadHeaders(const SourceAddress& address,
                                               const std::vector<std::string>& files,
                                               const CheckpointOptions& options,
                                               const WorkStop& stop);
+
+// Looks at the files of a given catalog, one read of each, and finds which state they are in. Waits
+// as ReadHeaders does. NotFound: there is no such file. DataLoss: it ends before its arrays do.
+absl::StatusOr<CheckpointCatalog> LookAtArrays(const SourceAddress& address,
+                                               const StoredArrays& arrays,
+                                               const CheckpointOptions& options,
+                                               const WorkStop& stop);
 
 }  // namespace sluice
 

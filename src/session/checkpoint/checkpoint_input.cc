@@ -31,7 +31,9 @@ TransferSpec SpecOf(absl::Span<const CheckpointTensor> tensors) {
   return spec;
 }
 
-absl::Status CheckTensors(absl::Span<const CheckpointTensor> tensors, CheckpointFlow flow) {
+// `is_given`: the catalog is, and may have types that no file of safetensors has.
+absl::Status CheckTensors(absl::Span<const CheckpointTensor> tensors, CheckpointFlow flow,
+                          bool is_given) {
   if (tensors.empty()) return absl::InvalidArgumentError("no tensors");
   absl::flat_hash_set<absl::string_view> names;
   for (const CheckpointTensor& tensor : tensors) {
@@ -40,7 +42,7 @@ absl::Status CheckTensors(absl::Span<const CheckpointTensor> tensors, Checkpoint
       return MakeError(absl::StatusCode::kInvalidArgument, TensorInWords(tensor.name),
                        " is there twice");
     }
-    if (!ElementTypeOf(FileDTypeOf(tensor))) {
+    if (!is_given && !ElementTypeOf(FileDTypeOf(tensor))) {
       return MakeError(absl::StatusCode::kInvalidArgument, TensorInWords(tensor.name),
                        ": no file of safetensors has elements of ", DTypeName(FileDTypeOf(tensor)));
     }
@@ -148,6 +150,17 @@ uint64_t HashOf(const std::string& place, const CheckpointOptions& options) {
     hash.Field("key", key, {.equal = true});
     hash.Field("text", text, {.equal = true});
   }
+  for (const CheckpointEntry& entry : options.catalog) {
+    hash.Field("tensor", entry.tensor, {.equal = true});
+    hash.Field("file", entry.file, {.equal = true});
+    for (const int64_t number : {entry.begin, entry.bytes, static_cast<int64_t>(entry.dtype)}) {
+      hash.Field("number", number, {.equal = true});
+    }
+    for (const std::vector<int64_t>* numbers : {&entry.shape, &entry.strides, &entry.offset}) {
+      hash.Field("dimensions", static_cast<int64_t>(numbers->size()), {.equal = true});
+      for (const int64_t number : *numbers) hash.Field("number", number, {.equal = true});
+    }
+  }
   return hash.value();
 }
 
@@ -160,12 +173,23 @@ CheckpointInput LookAtPlace(const std::string& place, const CheckpointOptions& o
   return input;
 }
 
+absl::Status BindArrays(absl::Span<const CheckpointTensor> arrays, const MemoryRules& rules,
+                        int rank, CheckpointInput* input) {
+  input->views.clear();
+  input->box_views.clear();
+  for (const CheckpointTensor& array : arrays) {
+    const absl::Status status = BindTensor(array, rules, rank, /*writable=*/true, input);
+    if (!status.ok()) return MakeError(status.code(), TensorInWords(array.name), ": ", status);
+  }
+  return CheckBoxes(arrays, CheckpointFlow::kLoad);
+}
+
 CheckpointInput LookAtInput(CheckpointFlow flow, absl::Span<const CheckpointTensor> tensors,
                             const std::string& place, const CheckpointOptions& options,
                             const MemoryRules& rules, int rank, int job_ranks) {
   const TransferSpec spec = SpecOf(tensors);
   CheckpointInput input = LookAtPlace(place, options);
-  input.status.Update(CheckTensors(tensors, flow));
+  input.status.Update(CheckTensors(tensors, flow, !options.catalog.empty()));
   input.status.Update(ValidateSpec(spec, job_ranks));
   if (input.status.ok()) input.status = CheckBoxes(tensors, flow);
   if (input.status.ok()) {

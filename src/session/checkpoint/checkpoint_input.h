@@ -35,7 +35,11 @@ struct CheckpointInput {
 CheckpointInput LookAtInput(CheckpointFlow flow, absl::Span<const CheckpointTensor> tensors,
                             const std::string& place, const CheckpointOptions& options,
                             const MemoryRules& rules, int rank, int job_ranks);
-// The same of a call without tensors.
+// Puts the views of `arrays` in the place of those in `input`. Arrays are slices of tensors that
+// LookAtInput has found good, and have no element in common.
+absl::Status BindArrays(absl::Span<const CheckpointTensor> arrays, const MemoryRules& rules,
+                        int rank, CheckpointInput* input);
+// The same as LookAtInput, of a call without tensors.
 CheckpointInput LookAtPlace(const std::string& place, const CheckpointOptions& options);
 
 }  // namespace sluice

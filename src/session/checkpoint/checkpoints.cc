@@ -17,6 +17,7 @@
 #include "session/checkpoint/checkpoint_layout.h"
 #include "session/checkpoint/checkpoint_names.h"
 #include "session/checkpoint/checkpoint_run.h"
+#include "session/checkpoint/given_catalog.h"
 #include "session/peers/share_text.h"
 #include "session/peers/together.h"
 #include "tensor/check.h"
@@ -59,8 +60,8 @@ absl::Status Checkpoints::AgreeOnInput(const char* call, const CheckpointInput& 
       {"the tensors' shapes or dtypes", static_cast<int64_t>(input.tensors.tensors), false},
       {"the tensors' meshes, ranks or placements", static_cast<int64_t>(input.tensors.layouts),
        false},
-      {"the place, piece_bytes, shard_bytes_max or metadata", static_cast<int64_t>(input.call),
-       false}};
+      {"the place, piece_bytes, shard_bytes_max, metadata or catalog",
+       static_cast<int64_t>(input.call), false}};
   return peers_->Agree(std::move(proposal));
 }
 
@@ -113,16 +114,16 @@ absl::Status Checkpoints::ShareFound(const char* call, const CheckpointOptions& 
 }
 
 absl::StatusOr<CheckpointCatalog> Checkpoints::ShareCatalog(
-    const SourceAddress& address, absl::Span<const CheckpointTensor> tensors,
-    const CheckpointOptions& options, Transport* transport) {
+    const CheckpointOptions& options, Transport* transport,
+    absl::FunctionRef<absl::StatusOr<CheckpointCatalog>(const WorkStop&)> find) {
   std::string text;
   absl::StatusOr<CheckpointCatalog> found = CheckpointCatalog();
-  const auto find = [&](const WorkStop& stop) {
-    found = FindTensors(address, tensors, options, stop);
+  const auto find_text = [&](const WorkStop& stop) {
+    found = find(stop);
     if (found.ok()) text = CatalogText(*found);
     return found.status();
   };
-  absl::Status status = ShareFound(kLoadCall, options, transport, find, &text);
+  absl::Status status = ShareFound(kLoadCall, options, transport, find_text, &text);
   if (!status.ok()) return status;
   return peers_->rank() == 0 ? std::move(found) : ParseCatalogText(text);
 }
@@ -133,8 +134,16 @@ absl::StatusOr<CheckpointInfo> Checkpoints::Info(const std::string& uri,
   CheckpointInput input = LookAtPlace(uri, options);
   input.status.Update(address.status());
   if (uri.empty()) input.status.Update(absl::InvalidArgumentError("no address of a checkpoint"));
+  CheckpointInfo given;
+  if (input.status.ok() && !options.catalog.empty()) {
+    absl::StatusOr<std::vector<std::string>> names = NamesIn(options.catalog);
+    input.status = names.status();
+    if (names.ok()) given.tensors = *std::move(names);
+  }
   absl::Status status = AgreeOnInput(kInfoCall, input, 0);
-  if (!status.ok()) return status;
+  if (!status.ok() || !options.catalog.empty()) {
+    return status.ok() ? absl::StatusOr<CheckpointInfo>(std::move(given)) : status;
+  }
   absl::StatusOr<std::unique_ptr<Transport>> transport = OpenTransport();
   if (!transport.ok()) return transport.status();
   std::string text;
@@ -148,6 +157,19 @@ absl::StatusOr<CheckpointInfo> Checkpoints::Info(const std::string& uri,
   return ParseInfoText(text);
 }
 
+// Has the arrays of the given catalog in place of the tensors, and their views in `input`.
+absl::Status Checkpoints::UseCatalog(const std::string& uri,
+                                     absl::Span<const CheckpointTensor> tensors,
+                                     const CheckpointOptions& options, const MemoryRules& rules,
+                                     CheckpointInput* input, StoredArrays* arrays) {
+  if (IsOneFile(uri)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(uri, " is the name of a file, and a catalog names files of a place"));
+  }
+  SLUICE_ASSIGN_OR_RETURN(*arrays, FindArrays(options.catalog, tensors, peers_->rank()));
+  return BindArrays(arrays->tensors, rules, peers_->rank(), input);
+}
+
 absl::StatusOr<CheckpointStats> Checkpoints::Load(const std::string& uri,
                                                   absl::Span<const CheckpointTensor> tensors,
                                                   const CheckpointOptions& options,
@@ -159,12 +181,27 @@ absl::StatusOr<CheckpointStats> Checkpoints::Load(const std::string& uri,
   absl::StatusOr<SourceAddress> address = ParseSourceAddress(uri);
   input.status.Update(address.status());
   if (uri.empty()) input.status.Update(absl::InvalidArgumentError("no address of a checkpoint"));
+  StoredArrays arrays;
+  if (!options.catalog.empty() && input.status.ok()) {
+    input.status = UseCatalog(uri, tensors, options, rules, &input, &arrays);
+  }
   absl::Status status = AgreeOnInput(kLoadCall, input, tensors.size());
   if (!status.ok()) return status;
+  const auto find = [&](const WorkStop& stop) {
+    return options.catalog.empty() ? FindTensors(*address, tensors, options, stop)
+                                   : LookAtArrays(*address, arrays, options, stop);
+  };
+  const auto wanted = static_cast<int64_t>(tensors.size());
+  if (!options.catalog.empty()) tensors = arrays.tensors;
+  if (tensors.empty()) {  // no element of any is stored
+    CheckpointStats stats;
+    stats.tensors = wanted;
+    stats.tensors_ignored = arrays.ignored;
+    return stats;
+  }
   absl::StatusOr<std::unique_ptr<Transport>> transport = OpenTransport();
   if (!transport.ok()) return transport.status();
-  SLUICE_ASSIGN_OR_RETURN(CheckpointCatalog catalog,
-                          ShareCatalog(*address, tensors, options, transport->get()));
+  SLUICE_ASSIGN_OR_RETURN(CheckpointCatalog catalog, ShareCatalog(options, transport->get(), find));
   TakeFileName(&*address);  // the catalog has it
   CheckpointRunParts parts;
   parts.flow = CheckpointFlow::kLoad;
@@ -214,6 +251,7 @@ absl::StatusOr<CheckpointStats> Checkpoints::Load(const std::string& uri,
       !status.ok()) {
     return status;
   }
+  stats.tensors = wanted;
   stats.tensors_ignored = catalog.ignored;
   if (peers_->rank() == 0) stats.header_bytes = catalog.header_bytes;
   stats.planning = absl::Nanoseconds(planned_ns - begin_ns);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -16,13 +17,13 @@
 #include "sluice/checkpoint.h"
 #include "sluice/session.h"
 #include "sluice/transport.h"
-#include "storage/open/source_address.h"
 
 namespace sluice {
 
 class CheckpointFiles;
 struct CheckpointInput;
 class CheckpointRun;
+struct StoredArrays;
 
 // All calls are collective, and wait; no run is in flight. `rules`: what the session's device
 // takes. Errors are those of Session. Thread: the session's.
@@ -40,13 +41,16 @@ class Checkpoints {
                                        const CheckpointOptions& options, const MemoryRules& rules);
 
  private:
+  absl::Status UseCatalog(const std::string& uri, absl::Span<const CheckpointTensor> tensors,
+                          const CheckpointOptions& options, const MemoryRules& rules,
+                          CheckpointInput* input, StoredArrays* arrays);
   absl::Status AgreeOnInput(const char* call, const CheckpointInput& input, size_t tensors);
   absl::StatusOr<std::unique_ptr<Transport>> OpenTransport();
   absl::StatusOr<std::unique_ptr<Device>> OpenDevice();
-  absl::StatusOr<CheckpointCatalog> ShareCatalog(const SourceAddress& address,
-                                                 absl::Span<const CheckpointTensor> tensors,
-                                                 const CheckpointOptions& options,
-                                                 Transport* transport);
+  // `find`: how rank 0 finds it.
+  absl::StatusOr<CheckpointCatalog> ShareCatalog(
+      const CheckpointOptions& options, Transport* transport,
+      absl::FunctionRef<absl::StatusOr<CheckpointCatalog>(const WorkStop&)> find);
   // Passes what rank 0 finds on to all ranks, as text.
   absl::Status ShareFound(const char* call, const CheckpointOptions& options, Transport* transport,
                           OwnWorkFunction find, std::string* text);

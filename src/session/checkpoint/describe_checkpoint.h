@@ -9,7 +9,7 @@
 
 namespace sluice {
 
-// All but `metadata` and `progress`.
+// All but `metadata`, `catalog` and `progress`.
 template <typename Visitor, MaybeConst<CheckpointOptions> Struct>
 void Describe(Visitor& v, Struct& o) {
   v.Field("budget_bytes", o.budget_bytes, {.min = 1});
