@@ -21,6 +21,10 @@ venv=$(realpath -m "${SLUICE_TORCH_VENV:-build/venv-torch}")
 python3 scripts/torch_env.py "$venv" pytest pytest-xdist execnet \
   iniconfig packaging pluggy pygments
 export PATH=$venv/bin:$PATH
+# Only tests of DCP see these (test_dcp.py).
+export SLUICE_TEST_BESIDE=$venv/beside
+[ -d "$SLUICE_TEST_BESIDE" ] || python -m pip install --quiet --disable-pip-version-check \
+  --no-cache-dir --target "$SLUICE_TEST_BESIDE" numpy safetensors
 at_once=$(nproc)  # which goes by OMP_NUM_THREADS, too
 # Ranks share few cores: threads of PyTorch's would only wait for each other.
 export OMP_NUM_THREADS=1

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ._alone import load, save
     from ._capture import capture
     from ._captured import Captured
+    from ._catalog import CheckpointEntry
     from ._layouts import Box, Boxes, Layout, Partial, Replicate, Shard, StridedShard, Tensor
     from ._metrics import Exporter, prometheus
     from ._options import CheckpointOptions, Metrics, SessionOptions, StreamOptions
@@ -37,6 +38,7 @@ else:
         "_alone": "load save",
         "_capture": "capture",
         "_captured": "Captured",
+        "_catalog": "CheckpointEntry",
         "_layouts": "Box Boxes Layout Partial Replicate Shard StridedShard Tensor",
         "_metrics": "Exporter prometheus",
         "_options": "CheckpointOptions Metrics SessionOptions StreamOptions",
@@ -70,8 +72,8 @@ _sluice.set_logger(_say)
 _os.register_at_fork(after_in_child=_sluice.forbid_in_child)
 
 __all__ = [
-    "Batch", "Box", "Boxes", "Cancelled", "Captured", "CheckpointOptions", "Code", "DataLoss",
-    "Disagreement", "Error", "Event", "Exporter", "InvalidSpec", "Layout", "Member", "Metrics",
+    "Batch", "Box", "Boxes", "Cancelled", "Captured", "CheckpointEntry", "CheckpointOptions", "Code",
+    "DataLoss", "Disagreement", "Error", "Event", "Exporter", "InvalidSpec", "Layout", "Member", "Metrics",
     "NO_STREAM", "NeedsMemory", "Partial", "PeerLost", "Progress", "Replicate", "Run", "Session",
     "SessionOptions", "Shard", "Stream", "StreamOptions", "StridedShard", "Tensor", "TensorDone",
     "Timeout", "Transfer", "Transform", "Unsupported", "World", "capture", "into", "load",

@@ -1,20 +1,22 @@
-"""Safetensors checkpoints, straight into and out of tensors that lie over ranks."""
+"""Checkpoints, straight into and out of tensors that lie over ranks."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from . import _sluice
+from ._catalog import CheckpointEntry, Row, rows_of
+from ._dcp import Stored, check_same_kind
 from ._dtypes import FLOATS, dtype_name
 from ._errors import DataLoss, Disagreement, InvalidSpec, Unsupported
 from ._group import Group
 from ._halves import Entry, read_half
 from ._layouts import Boxes
-from ._paths import directory_of, place_of
+from ._paths import checkpoint_of, directory_of
 from ._progress import Display
 from ._state import check_name, state_dict_of
 from ._streams import Places, Stream, handle_of, wait_for_stream
@@ -33,47 +35,71 @@ _Part = dict[str, Any]
 
 
 def load(session: Group, uri: str | os.PathLike[str], state: Any, *, rename: Renames = None,
-         strict: bool | None = None, progress: bool = True, stream: Stream = None,
-         **options: Any) -> dict[str, Any]:
+         strict: bool | None = None, catalog: Iterable[CheckpointEntry] | None = None,
+         progress: bool = True, stream: Stream = None, **options: Any) -> dict[str, Any]:
     """`Session.load`."""
     place = ""
+    stored: Stored | None = None
+    rows: list[Row] = []
 
-    def read() -> Any:
-        nonlocal place
+    def check() -> str:
+        nonlocal place, rows
         handle_of(stream)
         _sluice.check_checkpoint_options(options)
-        place = place_of("uri", uri)
+        place, is_dcp = checkpoint_of("uri", uri)
+        rows = rows_of(catalog)
+        if rows and is_dcp:
+            raise InvalidSpec(f"uri is {uri!r}, which says where its arrays are; it takes no "
+                              "catalog")
+        return place
+
+    def read() -> Any:
+        check()
         if strict not in (None, True, False):
             raise InvalidSpec(f"strict is {strict!r}; it has to be True, False or None")
-        parts = entries.read(state, "dst", rename)
+        parts = entries.read(state, "dst", rename, None if stored is None else stored.values)
         entries.check_values()
         return [parts, {name: value.value is None for name, value in entries.values.items()},
                 strict]
 
     entries = _Entries(session)
+    if isinstance(uri, str) and uri.startswith("dcp:"):
+        stored = Stored.find(session, check, options)
     answers = session._exchange("load", read)
-    merged = _merge([parts for parts, *_ in answers])
-    # A rank without a tensor may give None for it. Other None may become what the checkpoint has.
-    names = {name for name, *_ in merged}
-    values = {name for _, own, _ in answers for name in own} - names
-    needed = {name for _, own, _ in answers for name, is_none in own.items() if not is_none}
+    check_same_kind(answers, is_dcp=False)
     for rank, (*_, other) in enumerate(answers):
         if other != answers[0][-1]:
             raise Disagreement(f"strict is {answers[0][-1]} on rank 0, and {other} on rank {rank}",
                                ranks=(0, rank))
+    merged = _merge([parts for parts, *_ in answers])
+    # A rank without a tensor may give None for it. Other None may become what the checkpoint has.
+    names = {name for name, *_ in merged}
+    values = {name for _, own, *_ in answers for name in own} - names
+    needed = {name for _, own, *_ in answers for name, is_none in own.items() if not is_none}
     wait_for_stream(session._native, stream, entries.places())
     found: _Found | None = None
     if values or needed or strict is not None:
-        found = _Found(session, place, options)
+        found = _Found(session, place, options, rows, stored)
         found.compare(names, values, needed, strict)
         merged = {key: tensor for key, tensor in merged.items() if key[0] in found.tensors}
+    if stored is not None:
+        if missing := sorted({key[0] for key in merged} - stored.tensors):
+            raise InvalidSpec(f"the checkpoint lacks {_named(missing)}", tensor=missing[0])
+        rows = rows_of(stored.catalog({key[0] for key in merged})) if merged else []
+        if found is not None:
+            found.values = {name: decoded(value)
+                            for name, value in stored.read_values(values).items()}
     stats: dict[str, Any] = {}
-    if merged or found is None:
+    if merged or found is None and stored is None:
         with _shown(session, f"sluice: load {place}", merged, progress):
-            stats = dict(session._native.load(place, entries.native(merged, None), options))
+            stats = dict(session._native.load(place, entries.native(merged, None), options,
+                                              catalog=rows))
+    if stored is not None:
+        stored.check_unchanged()
     if found is not None:
         stats.update(missing=found.missing, unexpected=found.unexpected)
-        if values and _Found(session, place, options).text != found.text:
+        if values and stored is None and (
+                _Found(session, place, options, rows).text != found.text):
             raise DataLoss(f"{place} was replaced while it was loaded")
         entries.put(found.values)
     if entries.finish is not None:
@@ -150,12 +176,18 @@ def _short(value: Any) -> str:
 class _Found:
     """What a checkpoint has. Collective; blocks."""
 
-    def __init__(self, session: Group, place: str, options: Mapping[str, Any]) -> None:
-        names, metadata = session._native.checkpoint_info(place, options)
-        self.tensors = set(names)
+    def __init__(self, session: Group, place: str, options: Mapping[str, Any], rows: list[Row],
+                 stored: Stored | None = None) -> None:
         self.values: dict[str, Any] = {}
         self.missing: list[str] = []
         self.unexpected: list[str] = []
+        self.text: str | None = None
+        if stored is not None:
+            self.tensors = stored.tensors
+            self.values.update(dict.fromkeys(stored.values))  # read later
+            return
+        names, metadata = session._native.checkpoint_info(place, options, rows)
+        self.tensors = set(names)
         self.text = text = metadata.get(VALUES_KEY)
         if text is not None:
             try:
@@ -205,11 +237,13 @@ class _Entries:
         self.values: dict[str, Value] = {}
         self._module: tuple[Any, Any] | None = None  # and its state dict
 
-    def read(self, state: Any, side: str, rename: Renames) -> list[Any]:
-        """[key, part] of each tensor, for the other ranks."""
+    def read(self, state: Any, side: str, rename: Renames, whole: set[str] | None = None
+             ) -> list[Any]:
+        """[key, part] of each tensor, for the other ranks. `whole`: as `split` has it."""
         own = state_dict_of(state)
-        tensors, values = split(own)
-        half = read_half(self._session, tensors if values else state, side)
+        tensors, values = split(own, whole)
+        nested = values or isinstance(state, Mapping)
+        half = read_half(self._session, tensors if nested else state, side)
         if values and not isinstance(state, Mapping):
             self._module = (state, own)
         for value in values:

@@ -24,9 +24,18 @@ def place_of(what: str, given: Any) -> str:
     return rest
 
 
+def checkpoint_of(what: str, given: Any) -> tuple[str, bool]:
+    """The place of a checkpoint, and whether it is one of PyTorch's DCP: "dcp:", then a place."""
+    is_dcp = isinstance(given, str) and given.startswith("dcp:")
+    return place_of(what, given[len("dcp:"):] if is_dcp else given), is_dcp
+
+
 def directory_of(what: str, given: Any) -> str:
     """The path of a directory to write: a path, or "file:". InvalidSpec, as of `place_of`."""
     scheme, rest = _split(what, given)
+    if isinstance(given, str) and given.startswith("dcp:"):
+        raise InvalidSpec(f"{what} is {given!r}; checkpoints of PyTorch's DCP are read, and not "
+                          "written. DCP reads a save by HuggingFaceStorageReader")
     if scheme != "file":
         raise InvalidSpec(f"{what} is {given!r}; it has to be a path or \"file:PATH\", as files "
                           "are written there")

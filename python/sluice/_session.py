@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from ._texts import check_made
 from ._transfer import Renames, Transfer, Windows, connect
 
 if TYPE_CHECKING:
+    from ._catalog import CheckpointEntry
     from typing_extensions import Unpack
 
     from ._options import CheckpointOptions, SessionOptions, StreamOptions
@@ -286,14 +287,17 @@ class Session(Group):
     # Checkpoints and data.
 
     def load(self, uri: str | os.PathLike[str], state: Any, *, rename: Renames = None,
-             strict: bool | None = None, progress: bool = True, stream: StreamLike = None,
+             strict: bool | None = None, catalog: Iterable[CheckpointEntry] | None = None,
+             progress: bool = True, stream: StreamLike = None,
              **options: Unpack[CheckpointOptions]) -> dict[str, Any]:
-        """Collective; blocks. Fills the tensors of `state` from a safetensors checkpoint.
+        """Collective; blocks. Fills the tensors of `state` from a checkpoint.
 
         `uri`: a path, which may begin with `~`, or "file:PATH" (reads past the page cache),
         "buffered:PATH", "mmap:PATH" (fast where the page cache has the files) or
         "http://HOST/BASE/". The place is a directory, or one file whose name ends in
-        ".safetensors".
+        ".safetensors". "dcp:" before a place: the checkpoint is one of
+        torch.distributed.checkpoint. `catalog`: where the arrays of any other format lie, equal on
+        all ranks; the place has the files that it names.
         `state`: as `dst` of `Session.transfer`; each rank gives what it has. Names may differ
         between ranks, as under pipeline parallelism. Values of a state dict that are no tensors
         are replaced by those that `save` has kept. `rename`: from a name in `state` to the
@@ -313,8 +317,8 @@ class Session(Group):
         is too short, or was replaced meanwhile. No run may be in flight.
         """
         from ._checkpoint import load
-        return load(self, uri, state, rename=rename, strict=strict, progress=progress,
-                    stream=stream, **options)
+        return load(self, uri, state, rename=rename, strict=strict, catalog=catalog,
+                    progress=progress, stream=stream, **options)
 
     def save(self, directory: str | os.PathLike[str], state: Any, *, dtype: Any = None,
              rename: Renames = None, progress: bool = True, stream: StreamLike = None,

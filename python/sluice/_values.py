@@ -9,7 +9,7 @@ In the JSON a tuple is {"!tuple": [..]}. A dict in a list whose keys are no text
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,14 +35,18 @@ class Value:
         self.holder[self.key] = value
 
 
-def split(state: Any) -> tuple[Any, list[Value]]:
-    """A state without the values that are no tensors, and these. Other states have none."""
+def split(state: Any, whole: Container[str] | None = None) -> tuple[Any, list[Value]]:
+    """A state without the values that are no tensors, and these. Other states have none.
+
+    `whole`: the lists, tuples and dicts that are one value, by their names. None: all lists and
+    tuples without tensors.
+    """
     if not isinstance(state, Mapping):
         return state, []
     tensors: dict[str, Any] = {}
     values: list[Value] = []
     seen: set[str] = set()
-    for name, value, holder, key, plain in _leaves("", state):
+    for name, value, holder, key, plain in _leaves("", state, whole):
         if name in seen:
             raise InvalidSpec(f"'{name}' is there twice", tensor=name)
         seen.add(name)
@@ -53,7 +57,8 @@ def split(state: Any) -> tuple[Any, list[Value]]:
     return tensors, values
 
 
-def _leaves(prefix: str, holder: Any) -> Iterator[tuple[str, Any, Any, Any, bool]]:
+def _leaves(prefix: str, holder: Any, whole: Container[str] | None
+            ) -> Iterator[tuple[str, Any, Any, Any, bool]]:
     """Of each leaf its name, itself, what holds it under which key, and whether it is plain."""
     items = holder.items() if isinstance(holder, Mapping) else enumerate(holder)
     for key, value in items:
@@ -63,9 +68,13 @@ def _leaves(prefix: str, holder: Any) -> Iterator[tuple[str, Any, Any, Any, bool
         if not name:
             raise InvalidSpec("a tensor has no name")
         try:
-            plain = not isinstance(value, Mapping) and is_plain(value)
-            if isinstance(value, Mapping) or type(value) in (list, tuple) and not plain:
-                yield from _leaves(f"{name}.", value)
+            holds = isinstance(value, Mapping) or type(value) in (list, tuple)
+            if whole is None:
+                plain = not isinstance(value, Mapping) and is_plain(value)
+            else:
+                plain = (not holds or name in whole) and is_plain(value)
+            if holds and not plain:
+                yield from _leaves(f"{name}.", value, whole)
                 continue
             if plain:
                 json.dumps(encoded(value))

@@ -58,6 +58,7 @@ NB_MODULE(_sluice_body, module) {
   BindValues(module);
   BindSession(module);
   BindTransfers(module);
+  BindReads(module);
   BindStreams(module);
   BindWorlds(module);
   BindChecksums(module);

@@ -155,6 +155,7 @@ void BindTransfers(nb::module_& module);
 void AddTransfers(nb::class_<PySession>& session);
 void AddStreams(nb::class_<PySession>& session);
 void AddCheckpoints(nb::class_<PySession>& session);
+void BindReads(nb::module_& module);
 void BindStreams(nb::module_& module);
 void BindWorlds(nb::module_& module);
 void BindChecksums(nb::module_& module);

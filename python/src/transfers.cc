@@ -186,9 +186,24 @@ struct CheckpointCall {
   CheckpointOptions options;
 };
 
+// `given`: tensor, file, begin, bytes, dtype, shape, strides and offset. The package has checked
+// it.
+CheckpointEntry EntryOf(nb::handle given) {
+  CheckpointEntry entry;
+  entry.tensor = nb::cast<std::string>(given[0]);
+  entry.file = nb::cast<std::string>(given[1]);
+  entry.begin = nb::cast<int64_t>(given[2]);
+  entry.bytes = nb::cast<int64_t>(given[3]);
+  entry.dtype = DTypeOf(given[4]);
+  entry.shape = nb::cast<std::vector<int64_t>>(given[5]);
+  entry.strides = nb::cast<std::vector<int64_t>>(given[6]);
+  entry.offset = nb::cast<std::vector<int64_t>>(given[7]);
+  return entry;
+}
+
 std::shared_ptr<CheckpointCall> CheckpointCallOf(const PySession& session, std::string place,
                                                  nb::handle tensors, nb::dict options,
-                                                 nb::dict metadata) {
+                                                 nb::dict metadata, nb::list catalog) {
   auto call = std::make_shared<CheckpointCall>();
   call->place = std::move(place);
   for (const nb::handle entry : tensors) {
@@ -202,6 +217,7 @@ std::shared_ptr<CheckpointCall> CheckpointCallOf(const PySession& session, std::
   for (const auto& [key, text] : metadata) {
     call->options.metadata.emplace_back(nb::cast<std::string>(key), nb::cast<std::string>(text));
   }
+  for (const nb::handle entry : catalog) call->options.catalog.push_back(EntryOf(entry));
   call->options.progress = &session->checkpoint_progress();
   return call;
 }
@@ -235,15 +251,15 @@ void AddCheckpointCall(nb::class_<PySession>& session, const char* name, const c
   session.def(
       name,
       [run](const PySession& self, std::string at, nb::handle tensors, nb::dict options,
-            nb::dict metadata) {
+            nb::dict metadata, nb::list catalog) {
         Session* const on = self->Require();
-        auto call = CheckpointCallOf(self, std::move(at), tensors, options, metadata);
+        auto call = CheckpointCallOf(self, std::move(at), tensors, options, metadata, catalog);
         return DictOf(ValueOrRaise(self->desk().Call([state = self.state(), on, call, run] {
           return run(on, call->place, call->tensors, call->options);
         })));
       },
       nb::arg(place), nb::arg("tensors"), nb::arg("options") = nb::dict(),
-      nb::arg("metadata") = nb::dict());
+      nb::arg("metadata") = nb::dict(), nb::arg("catalog") = nb::list());
 }
 
 void AddCheckpoints(nb::class_<PySession>& session) {
@@ -251,9 +267,10 @@ void AddCheckpoints(nb::class_<PySession>& session) {
   AddCheckpointCall(session, "save", "directory", &SaveCheckpoint);
   session.def(
       "checkpoint_info",
-      [](const PySession& self, std::string uri, nb::dict options) {
+      [](const PySession& self, std::string uri, nb::dict options, nb::list catalog) {
         Session* const on = self->Require();
-        auto call = CheckpointCallOf(self, std::move(uri), nb::list(), options, nb::dict());
+        auto call =
+            CheckpointCallOf(self, std::move(uri), nb::list(), options, nb::dict(), catalog);
         const CheckpointInfo info =
             ValueOrRaise(self->desk().Call([state = self.state(), on, call] {
               return ReadCheckpointInfo(on, call->place, call->options);
@@ -262,7 +279,7 @@ void AddCheckpoints(nb::class_<PySession>& session) {
         for (const auto& [key, text] : info.metadata) metadata[key.c_str()] = text;
         return nb::make_tuple(nb::cast(info.tensors), metadata);
       },
-      nb::arg("uri"), nb::arg("options") = nb::dict(),
+      nb::arg("uri"), nb::arg("options") = nb::dict(), nb::arg("catalog") = nb::list(),
       "The tensors' names, and the texts that were saved with them.");
   session.def(
       "checkpoint_progress",

@@ -78,7 +78,8 @@ def start_rank(function: Callable[..., Any], args: tuple[Any, ...], environment:
     task = {"path": str(module.parent), "module": module.stem, "function": function.__name__,
             "args": args, "session": session, "options": options, "out": str(out)}
     env = {**os.environ, **environment}
-    env["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    env["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path),
+                                         *filter(None, [environment.get("PYTHONPATH")])])
     with open(f"{out}.log", "wb") as log:
         return subprocess.Popen([sys.executable, __file__, json.dumps(task)], env=env, stdout=log,
                                 stderr=subprocess.STDOUT)

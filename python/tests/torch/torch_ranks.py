@@ -17,10 +17,15 @@ _LIMIT_SECONDS = 600.0
 
 
 def run_job(size: int, function: Callable[..., Any], *args: Any,
-            limit: float = _LIMIT_SECONDS) -> list[Any]:
-    """What `function` returns on each rank, as run_ranks of ranks.py; without a session."""
+            limit: float = _LIMIT_SECONDS, path: str = "") -> list[Any]:
+    """What `function` returns on each rank, as run_ranks of ranks.py; without a session.
+
+    `path`: a folder of further packages.
+    """
     environment = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()),
                    "OMP_NUM_THREADS": "1"}
+    if path:
+        environment["PYTHONPATH"] = path
     return run_ranks(size, function, *args, session=False, environment=environment, limit=limit)
 
 
