@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "job/ranks.h"
 #include "sluice/testing.h"
 
 namespace sluice::bench {
