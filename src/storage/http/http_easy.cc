@@ -1,7 +1,10 @@
 // Settings of easy handles, and libcurl's codes as statuses.
 #include "storage/http/http_easy.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+#include "tensor/error_text.h"
 
 #ifndef SLUICE_VERSION
 #define SLUICE_VERSION "0"
@@ -71,6 +74,30 @@ curl_slist* HttpEasy::HeadersWith(const std::string& header) {
   curl_slist* const both = plain == nullptr ? nullptr : curl_slist_append(plain, header.c_str());
   if (both == nullptr) curl_slist_free_all(plain);
   return both;
+}
+
+absl::Status HttpEasy::Sign(HttpSigner* signer, const std::string& header) {
+  SLUICE_ASSIGN_OR_RETURN(HttpKeys keys, signer->Keys());
+  if (!header.empty()) keys.headers.push_back(header);
+  std::unique_ptr<curl_slist, FreeHttpHeaders> headers;
+  for (const std::string& line : keys.headers) {
+    curl_slist* const longer = curl_slist_append(headers.get(), line.c_str());
+    if (longer == nullptr) return absl::ResourceExhaustedError("no memory for headers");
+    static_cast<void>(headers.release());
+    headers.reset(longer);
+  }
+  CURLcode code = curl_easy_setopt(easy_, CURLOPT_HTTPHEADER, headers.get());
+  signed_headers_ = std::move(headers);
+  keys_number_ = keys.number;
+  // A libcurl that cannot sign would send the password as it is: it is told of the scheme first.
+  const auto set = [&](CURLoption option, const std::string& value) {
+    if (code != CURLE_OK) return;
+    code = curl_easy_setopt(easy_, option, value.empty() ? nullptr : value.c_str());
+  };
+  set(CURLOPT_AWS_SIGV4, keys.scheme);
+  set(CURLOPT_USERNAME, keys.user);
+  set(CURLOPT_PASSWORD, keys.password);
+  return code == CURLE_OK ? absl::OkStatus() : ErrorStatus(code, "libcurl's signing of requests");
 }
 
 HttpEasy::~HttpEasy() { curl_easy_cleanup(easy_); }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "storage/http/http_signer.h"
 #include "storage/http/http_version.h"
 
 namespace sluice {
@@ -33,6 +34,8 @@ struct HttpOptions {
   // those that it meets first, within its own calls and by its own thread. An answer of another
   // version is an error.
   std::shared_ptr<HttpVersions> versions = nullptr;
+  // Signs all requests; null: they are not signed.
+  std::shared_ptr<HttpSigner> signer = nullptr;
 };
 
 }  // namespace sluice

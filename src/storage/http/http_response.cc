@@ -171,6 +171,7 @@ void HttpResponse::Clear() {
   location.clear();
   retry_after.clear();
   date.clear();
+  region.clear();
   version.etag.clear();
   version.last_modified.clear();
 }
@@ -200,6 +201,8 @@ bool HttpResponse::AddLine(absl::string_view line) {
     retry_after.assign(value.data(), value.size());
   } else if (is("date")) {
     date.assign(value.data(), value.size());
+  } else if (is("x-amz-bucket-region")) {
+    region.assign(value.data(), value.size());
   } else if (is("etag")) {
     version.etag.assign(value.data(), value.size());
   } else if (is("last-modified")) {

@@ -25,6 +25,7 @@ struct HttpResponse {
   std::string location;
   std::string retry_after;
   std::string date;
+  std::string region;  // of a store's bucket
   HttpVersion version;
 
   // Allocates nothing where the strings had room before.

@@ -87,7 +87,7 @@ absl::Status HttpSource::AddObjects(absl::string_view base_url,
   for (size_t i = 0; i < names.size(); ++i) {
     SLUICE_ASSIGN_OR_RETURN(std::string url, JoinHttpUrl(base_url, names[i]));
     const int64_t bytes = options_.object_bytes.empty() ? -1 : options_.object_bytes[i];
-    objects_.push_back({names[i], std::move(url), bytes, false, &(*versions_)[i], nullptr});
+    objects_.push_back({names[i], std::move(url), bytes, false, &(*versions_)[i]});
     objects_.back().AskForVersion();
   }
   return CheckHttpUrl(base_url);

@@ -28,11 +28,13 @@ constexpr int64_t kConnectMsMax = 86'400'000;
 void HttpObject::AskForVersion() {
   const std::string& etag = version->etag;
   if (!absl::StartsWith(etag, "\"") || etag.size() > kEtagBytesMax) return;
-  headers.reset(HttpEasy::HeadersWith(absl::StrCat("If-Match: ", etag)));
+  if_match = absl::StrCat("If-Match: ", etag);
+  headers.reset(HttpEasy::HeadersWith(if_match));
 }
 
 absl::Status HttpTransfer::Init(const HttpOptions& options) {
   SLUICE_RETURN_IF_ERROR(easy_.Init(options));
+  signer_ = options.signer;
   curl_easy_setopt(easy(), CURLOPT_PRIVATE, this);
   curl_easy_setopt(easy(), CURLOPT_HEADERFUNCTION, &HttpTransfer::OnHeader);
   curl_easy_setopt(easy(), CURLOPT_HEADERDATA, this);
@@ -53,6 +55,7 @@ absl::Status HttpTransfer::Begin(const ReadOp& op, HttpObject* object) {
   response_.Clear();
   judged_ = false;
   status_ = absl::OkStatus();
+  error_body_.clear();
   filled_ = head_bytes_ = bytes_received_ = connects_ = 0;
   begun_ns_ = moved_ns_ = MonotonicNs();
   op_.TellBegun(begun_ns_);
@@ -60,13 +63,20 @@ absl::Status HttpTransfer::Begin(const ReadOp& op, HttpObject* object) {
   std::snprintf(range, sizeof(range), "%" PRId64 "-%" PRId64, op.offset, op.offset + op.bytes - 1);
   CURLcode code = curl_easy_setopt(easy(), CURLOPT_URL, object->url.c_str());
   if (code == CURLE_OK) code = curl_easy_setopt(easy(), CURLOPT_RANGE, range);
+  if (signer_ != nullptr && code == CURLE_OK) {
+    return Annotate(easy_.Sign(signer_.get(), object->if_match), Text());
+  }
   curl_slist* const headers = object->headers ? object->headers.get() : HttpEasy::PlainHeaders();
   if (code == CURLE_OK) code = curl_easy_setopt(easy(), CURLOPT_HTTPHEADER, headers);
   return code == CURLE_OK ? absl::OkStatus() : easy_.ErrorStatus(code, Text());
 }
 
 absl::Status HttpTransfer::Outcome(CURLcode code) const {
-  if (!status_.ok()) return status_;
+  if (!status_.ok()) {
+    return signer_ == nullptr
+               ? status_
+               : signer_->Explain(response_, error_body_, easy_.keys_number(), status_);
+  }
   if (code != CURLE_OK) return easy_.AnswerStatus(code, judged_, Text());
   if (!judged_) return absl::UnavailableError(absl::StrCat(Text(), ": no answer of HTTP"));
   if (filled_ < op_.bytes) {
@@ -138,7 +148,12 @@ bool HttpTransfer::TakeHead() {
 bool HttpTransfer::TakeBody(const char* data, size_t bytes) {
   const auto count = static_cast<int64_t>(bytes);
   bytes_received_ += count;
-  if (!status_.ok()) return bytes_received_ <= kErrorBytesMax;
+  if (!status_.ok()) {
+    if (signer_ != nullptr) {
+      error_body_.append(data, std::min(bytes, kExplainedBytes - error_body_.size()));
+    }
+    return bytes_received_ <= kErrorBytesMax;
+  }
   if (!judged_ || count > op_.bytes - filled_) {
     status_ = absl::DataLossError(absl::StrCat(Text(), ": the answer is longer than its range"));
     return false;

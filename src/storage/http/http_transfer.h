@@ -17,10 +17,6 @@
 
 namespace sluice {
 
-struct FreeHttpHeaders {
-  void operator()(curl_slist* headers) const { curl_slist_free_all(headers); }
-};
-
 struct HttpObject {
   std::string name;
   std::string url;
@@ -29,7 +25,9 @@ struct HttpObject {
   // As given, or as the first answer said: all later answers have to be of this version. Must
   // outlive the object.
   HttpVersion* version = nullptr;
-  std::unique_ptr<curl_slist, FreeHttpHeaders> headers;  // null: those of any request
+  // "If-Match: ..." once later requests ask for the version; and it with those of any request.
+  std::string if_match = {};
+  std::unique_ptr<curl_slist, FreeHttpHeaders> headers = nullptr;
 
   // Has later requests ask for the version, once it is known and good for asking.
   void AskForVersion();
@@ -78,12 +76,14 @@ class HttpTransfer {
   bool TakeBody(const char* data, size_t bytes);
 
   HttpEasy easy_;
+  std::shared_ptr<HttpSigner> signer_;  // or null
   ReadOp op_;
   HttpObject* object_ = nullptr;
   HttpResponse response_;
-  bool judged_ = false;  // by its head
-  absl::Status status_;  // what is wrong with the answer
-  int64_t filled_ = 0;   // bytes of the op's memory
+  bool judged_ = false;     // by its head
+  absl::Status status_;     // what is wrong with the answer
+  std::string error_body_;  // its beginning, for the signer
+  int64_t filled_ = 0;      // bytes of the op's memory
   int64_t head_bytes_ = 0;
   int64_t bytes_received_ = 0;
   int64_t connects_ = 0;

@@ -15,17 +15,18 @@
 namespace sluice {
 namespace {
 
-// RFC 3986's unreserved characters, and the slash between parts.
-bool IsPlain(char c) {
+bool IsUnreserved(char c) {
   const auto byte = static_cast<unsigned char>(c);
-  return absl::ascii_isalnum(byte) || c == '-' || c == '.' || c == '_' || c == '~' || c == '/';
+  return absl::ascii_isalnum(byte) || c == '-' || c == '.' || c == '_' || c == '~';
 }
 
-std::string PercentEncoded(absl::string_view name) {
+}  // namespace
+
+std::string PercentEncoded(absl::string_view text, bool keeps_slash) {
   constexpr char kDigits[] = "0123456789ABCDEF";
   std::string encoded;
-  for (const char c : name) {
-    if (IsPlain(c)) {
+  for (const char c : text) {
+    if (IsUnreserved(c) || (keeps_slash && c == '/')) {
       encoded += c;
       continue;
     }
@@ -36,8 +37,6 @@ std::string PercentEncoded(absl::string_view name) {
   }
   return encoded;
 }
-
-}  // namespace
 
 std::string ShownUrl(absl::string_view url) {
   const size_t tail = url.find_first_of("?#");

@@ -14,6 +14,10 @@ namespace sluice {
 // and without a user and password.
 std::string ShownUrl(absl::string_view url);
 
+// Text in which all but RFC 3986's unreserved characters, and the slash where `keeps_slash`,
+// becomes "%XX".
+std::string PercentEncoded(absl::string_view text, bool keeps_slash = true);
+
 // InvalidArgument unless `url` is http:// or https://, a host, maybe a port, and a path. It may
 // have no user and password (they would be seen in messages), no query, no fragment, no blank. A
 // pre-signed URL is good for one object alone; objects and their index lie below a base URL.
