@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "storage/http/http_url.h"
+#include "storage/s3/s3_address.h"
 #include "tensor/error_text.h"
 
 namespace sluice {
@@ -18,6 +19,10 @@ absl::StatusOr<SourceAddress> ParseSourceAddress(absl::string_view uri) {
     return SourceAddress{std::string(scheme),
                          absl::StrCat(uri, absl::EndsWith(uri, "/") ? "" : "/")};
   }
+  if (absl::StartsWith(uri, "s3:")) {
+    SLUICE_ASSIGN_OR_RETURN(const S3Address address, ParseS3Address(uri));
+    return SourceAddress{"s3", absl::StrCat("s3://", address.bucket, "/", address.prefix)};
+  }
   for (const absl::string_view scheme : {"file", "buffered", "mmap"}) {
     absl::string_view place = uri;
     if (!absl::ConsumePrefix(&place, absl::StrCat(scheme, ":"))) continue;
@@ -27,8 +32,8 @@ absl::StatusOr<SourceAddress> ParseSourceAddress(absl::string_view uri) {
     return SourceAddress{std::string(scheme), std::string(place)};
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      ShownUrl(uri), " is no source: file:DIR, buffered:DIR, mmap:DIR, http://HOST/BASE/ ",
-      "or https://HOST/BASE/"));
+      ShownUrl(uri), " is no source: file:DIR, buffered:DIR, mmap:DIR, http://HOST/BASE/, ",
+      "https://HOST/BASE/ or s3://BUCKET/PREFIX"));
 }
 
 }  // namespace sluice

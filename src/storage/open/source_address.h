@@ -11,11 +11,13 @@ namespace sluice {
 
 // The scheme of a source's address and the rest: "file" and "/data" of "file:/data".
 struct SourceAddress {
-  std::string scheme;  // "file", "buffered", "mmap", "http", "https"; empty: a generator
-  // The directory, or the whole address of http and https, with a '/' at its end.
+  std::string scheme;  // "file", "buffered", "mmap", "http", "https", "s3"; empty: a generator
+  // The directory; of the others the whole address, with a '/' at its end.
   std::string place;
 
-  bool is_http() const { return scheme == "http" || scheme == "https"; }
+  bool is_s3() const { return scheme == "s3"; }
+  // Objects come from a server.
+  bool is_http() const { return scheme == "http" || scheme == "https" || is_s3(); }
 };
 // InvalidArgument for anything else.
 absl::StatusOr<SourceAddress> ParseSourceAddress(absl::string_view uri);

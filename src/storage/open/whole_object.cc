@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "storage/file/whole_file.h"
 #include "storage/http/http_fetch.h"
+#include "storage/http/http_url.h"
 #include "tensor/error_text.h"
 
 namespace sluice {
@@ -19,10 +20,15 @@ absl::StatusOr<WholeObject> ReadWholeObject(const SourceAddress& address, absl::
                                             int64_t stall_ns, const std::atomic<bool>& stop) {
   const std::string path = ObjectPath(address, name);
   if (address.is_http()) {
-    HttpOptions http = HttpOptionsOf(options);
+    SLUICE_ASSIGN_OR_RETURN(ServerPlace server, ServerOf(address, options));
     // An object that still comes is not late, unless it drips.
-    http.stall_timeout_ns = stall_ns;
-    SLUICE_ASSIGN_OR_RETURN(std::string text, FetchHttpObject(path, bytes_max, http, &stop));
+    server.http.stall_timeout_ns = stall_ns;
+    HttpFetch what = {path};
+    if (address.is_s3()) {
+      SLUICE_ASSIGN_OR_RETURN(what.url, JoinHttpUrl(server.base_url, name));
+      what.shown = path;
+    }
+    SLUICE_ASSIGN_OR_RETURN(std::string text, FetchHttpObject(what, bytes_max, server.http, &stop));
     return WholeObject{std::move(text), absl::nullopt};
   }
   SLUICE_ASSIGN_OR_RETURN(WholeFile file, ReadWholeFile(path, bytes_max));
