@@ -30,9 +30,9 @@ tests=$root/python/tests
 venv=$(realpath -m "${SLUICE_PYTHON_VENV:-build/venv-python}")
 python=$venv/bin/python
 pip=("$python" -m pip --disable-pip-version-check --quiet install)
-if [ ! -e "$venv/complete" ] || [ ! -e "$venv/bin/mypy" ]; then
+if [ ! -e "$venv/complete" ] || [ ! -e "$venv/bin/moto_server" ]; then
   python3 -m venv --clear "$venv"
-  "${pip[@]}" pytest pytest-xdist numpy ml_dtypes mypy "nanobind-backend>=1.0,<2"
+  "${pip[@]}" pytest pytest-xdist numpy ml_dtypes mypy "moto[s3,server]" "nanobind-backend>=1.0,<2"
   touch "$venv/complete"
 fi
 limited=("$python" "$root/scripts/nodes/job_limit.py")

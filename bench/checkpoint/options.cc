@@ -15,7 +15,8 @@ FlagGroups CheckpointFlags(CheckpointBenchOptions* o) {
   CheckpointOptions& call = o->call;
   return {{"What",
            {{"--path", &o->path,
-             "directory, or file:DIR, buffered:DIR, mmap:DIR, http://HOST/BASE/, https://..; a "
+             "directory, or file:DIR, buffered:DIR, mmap:DIR, http://HOST/BASE/, https://.., "
+             "s3://BUCKET/PREFIX; a "
              "directory is read past the page cache",
              Required()},
             {"--layout", &o->layout,
@@ -41,6 +42,8 @@ FlagGroups CheckpointFlags(CheckpointBenchOptions* o) {
             {"--shard-bytes", &call.shard_bytes_max, "most bytes of a file that is written [5G]",
              Bytes()},
             {"--ca-file", &call.ca_file, "certificates to trust [the system's]", Private()},
+            {"--s3-endpoint", &call.s3.endpoint, "https://HOST of s3: [AWS]", Private()},
+            {"--s3-region", &call.s3.region, "of s3: [as AWS's tools have it]", Private()},
             {"--progress-thread", &o->progress_thread, "a thread drives each session"},
             {"--timeout-s", &call.timeout, "seconds without progress that end the run [60]"}}},
           {"Run",
@@ -90,7 +93,7 @@ FlagConfig Config(const CheckpointBenchOptions& options) {
 }
 
 std::string UriOf(const CheckpointBenchOptions& options) {
-  for (const char* scheme : {"file:", "buffered:", "mmap:", "http:", "https:"}) {
+  for (const char* scheme : {"file:", "buffered:", "mmap:", "http:", "https:", "s3:"}) {
     if (absl::StartsWith(options.path, scheme)) return options.path;
   }
   return absl::StrCat("file:", options.path);

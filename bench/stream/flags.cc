@@ -15,7 +15,7 @@ FlagGroup SourceFlags(StreamBenchOptions* o) {
       "Where items come from",
       {{"--source", &o->source,
         "DIR or file:DIR (around the page cache), buffered:DIR, mmap:DIR, http://HOST/BASE/, "
-        "https://HOST/BASE/, or generator",
+        "https://HOST/BASE/, s3://BUCKET/PREFIX, or generator",
         Required()},
        {"--format", &o->format,
         "index: as index.json says, which `sluice-bench shards` writes; without one: "
@@ -26,6 +26,8 @@ FlagGroup SourceFlags(StreamBenchOptions* o) {
         Within(1, 1099511627776)},
        {"--connections", &source.connections, "most connections to an HTTP server [64]"},
        {"--ca-file", &source.ca_file, "certificates to trust instead of the system's", Private()},
+       {"--s3-endpoint", &source.s3.endpoint, "https://HOST of s3: [AWS]", Private()},
+       {"--s3-region", &source.s3.region, "of s3: [as AWS's tools have it]", Private()},
        {"--generate-ms", &o->generate_ms, "how long the generator takes for an item [0]",
         Within(0, 1e6)},
        {"--generate-order", &o->generate_order,

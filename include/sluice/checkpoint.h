@@ -22,6 +22,7 @@
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "sluice/layout.h"
+#include "sluice/s3.h"
 #include "sluice/stream.h"
 #include "sluice/tensor.h"
 
@@ -80,6 +81,7 @@ struct CheckpointOptions {
 
   int connections = 64;      // at most, to one HTTP server: 1 .. 4096
   std::string ca_file = {};  // certificates to trust, instead of the system's
+  S3Options s3 = {};         // of a place "s3://BUCKET/PREFIX"
 
   // SaveCheckpoint: most bytes of tensors in one file, but for a tensor that is larger. Equal on
   // all ranks.
@@ -141,10 +143,10 @@ absl::StatusOr<CheckpointInfo> ReadCheckpointInfo(Session* session, const std::s
 
 // Collective; blocks, and drives streams meanwhile. No run may be in flight. Fills the views from a
 // checkpoint: "file:DIR" (reads past the page cache), "buffered:DIR" (through it), "mmap:DIR",
-// "http://HOST/BASE/" or "https://HOST/BASE/". The checkpoint is the files that
-// model.safetensors.index.json names. Without an index it is model.safetensors. Without either, in
-// a directory, it is all *.safetensors that are not shards of a save (docs/checkpoints.md).
-// A place that ends in ".safetensors" is one file, which is the checkpoint.
+// "http://HOST/BASE/", "https://HOST/BASE/" or "s3://BUCKET/PREFIX". The checkpoint is the files
+// that model.safetensors.index.json names. Without an index it is model.safetensors. Without
+// either, in a directory or a store of S3, it is all *.safetensors that are not shards of a save
+// (docs/checkpoints.md). A place that ends in ".safetensors" is one file, which is the checkpoint.
 // Elements are cast to the tensors' dtypes.
 // With "mmap:", bytes that one rank alone wants are copied from the mapping. The process then gets
 // a handler of SIGBUS, as StreamSource::uri says. Without an accelerator, up to 7 threads of the

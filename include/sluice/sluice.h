@@ -667,11 +667,14 @@ typedef struct {
   // Loads: the arrays of a checkpoint of another format than safetensors; NULL: none.
   const sluice_checkpoint_entry* catalog;
   int64_t num_entries;
+  const char* s3_endpoint;  // of "s3://BUCKET/PREFIX"; NULL: as include/sluice/s3.h says
+  const char* s3_region;
 } sluice_checkpoint_options;
 #define SLUICE_CHECKPOINT_OPTIONS_INIT \
-  { sizeof(sluice_checkpoint_options), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0 }
+  { sizeof(sluice_checkpoint_options), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, NULL }
 
-// Collective; blocks. `uri`: "file:DIR", "buffered:DIR", "mmap:DIR", or "http://HOST/BASE/".
+// Collective; blocks. `uri`: "file:DIR", "buffered:DIR", "mmap:DIR", "http://HOST/BASE/" or
+// "s3://BUCKET/PREFIX".
 // Metrics may be NULL.
 SLUICE_CALL sluice_status sluice_checkpoint_load(sluice_session* session, const char* uri,
                                                  const sluice_checkpoint_tensor* tensors,
@@ -763,11 +766,13 @@ typedef struct {
   int32_t attempts_max;
   int32_t buffers;
   int32_t reserved;  // 0
+  const char* s3_endpoint;
+  const char* s3_region;
 } sluice_stream_options;
 #define SLUICE_STREAM_OPTIONS_INIT                                                                \
   {                                                                                               \
     sizeof(sluice_stream_options), NULL, NULL, NULL, NULL, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0, \
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                          \
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL              \
   }
 
 // Collective; blocks until all ranks know the items. No run may be in flight.

@@ -26,6 +26,7 @@
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "sluice/accelerator.h"
+#include "sluice/s3.h"
 #include "sluice/tensor.h"
 
 struct DLManagedTensor;  // https://dmlc.github.io/dlpack/latest/c_api.html
@@ -74,13 +75,13 @@ enum class ItemFormat : uint8_t {
 
 struct StreamSource {
   // "file:DIR" (asynchronous reads past the page cache), "buffered:DIR" (through it), "mmap:DIR",
-  // "http://HOST/BASE/" or "https://HOST/BASE/"; empty: `generator`. Files and objects must stay as
-  // they are: of files that are replaced or written meanwhile, items may have either bytes.
-  // Items of "mmap:" may lie in the mapped file. They may only be read, and the process gets a
-  // handler for SIGBUS: see docs/streaming.md.
+  // "http://HOST/BASE/", "https://HOST/BASE/" or "s3://BUCKET/PREFIX"; empty: `generator`. Files
+  // and objects must stay as they are: of files that are replaced or written meanwhile, items may
+  // have either bytes. Items of "mmap:" may lie in the mapped file. They may only be read, and the
+  // process gets a handler for SIGBUS: see docs/streaming.md.
   std::string uri = {};
-  // Anything but kIndex is for directories without an index.json: all files of the directory, in
-  // the order of their names.
+  // Anything but kIndex is for directories, and prefixes of S3, without an index.json: all files of
+  // the directory, in the order of their names.
   ItemFormat format = ItemFormat::kIndex;
   int64_t item_bytes = 0;  // of kRaw, and of what a generator makes
 
@@ -101,6 +102,7 @@ struct StreamSource {
   int connections = 64;
   // Certificates to trust, instead of the system's. May differ between ranks: a path of this host.
   std::string ca_file = {};
+  S3Options s3 = {};  // of "s3:". May differ between ranks.
 };
 
 // Which items a rank gets: positions first, first + step, ... below `end` in each epoch's order.

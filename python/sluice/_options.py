@@ -5,7 +5,8 @@ The C++ library has names, types and ranges of its own: tests compare these clas
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypedDict
 
 
 class SessionOptions(TypedDict, total=False):
@@ -59,6 +60,10 @@ class CheckpointOptions(TypedDict, total=False):
     * `timeout`: Seconds without progress on any rank (60).
     * `connections`: Most connections to one HTTP server, 1 to 4096 (64).
     * `ca_file`: A file of certificates to trust, in place of the system's.
+    * `s3_endpoint`, `s3_region`: Of "s3://BUCKET/PREFIX", in place of what AWS's variables and the
+      profile say.
+    * `s3_credentials`: A function that returns (access key, secret key, session token or None, end
+      or None). It is called again shortly before the end: a datetime, or seconds as of time.time().
     """
 
     budget_bytes: int
@@ -71,6 +76,9 @@ class CheckpointOptions(TypedDict, total=False):
     timeout: float
     connections: int
     ca_file: str
+    s3_endpoint: str
+    s3_region: str
+    s3_credentials: Callable[[], Sequence[Any]]
 
 
 class StreamOptions(TypedDict, total=False):
@@ -112,6 +120,7 @@ class StreamOptions(TypedDict, total=False):
       may differ.
     * `connections`: Most connections to one HTTP server, 1 to 4096 (64). Ranks may differ.
     * `ca_file`: A file of certificates to trust, in place of the system's. Ranks may differ.
+    * `s3_endpoint`, `s3_region`, `s3_credentials`: As of `CheckpointOptions`. Ranks may differ.
     * `timeout`: Seconds that the next batch may take (60). Ranks may differ.
     * `trace_epochs`: How many epochs a trace has; None: 5. Ranks may differ.
     """
@@ -147,6 +156,9 @@ class StreamOptions(TypedDict, total=False):
     request_timeout: float
     connections: int
     ca_file: str
+    s3_endpoint: str
+    s3_region: str
+    s3_credentials: Callable[[], Sequence[Any]]
     timeout: float
     trace_epochs: int | None
 

@@ -293,9 +293,9 @@ class Session(Group):
         """Collective; blocks. Fills the tensors of `state` from a checkpoint.
 
         `uri`: a path, which may begin with `~`, or "file:PATH" (reads past the page cache),
-        "buffered:PATH", "mmap:PATH" (fast where the page cache has the files) or
-        "http://HOST/BASE/". The place is a directory, or one file whose name ends in
-        ".safetensors". "dcp:" before a place: the checkpoint is one of
+        "buffered:PATH", "mmap:PATH" (fast where the page cache has the files),
+        "http://HOST/BASE/" or "s3://BUCKET/PREFIX". The place is a directory, or one file whose
+        name ends in ".safetensors". "dcp:" before a place: the checkpoint is one of
         torch.distributed.checkpoint. `catalog`: where the arrays of any other format lie, equal on
         all ranks; the place has the files that it names.
         `state`: as `dst` of `Session.transfer`; each rank gives what it has. Names may differ

@@ -250,6 +250,57 @@ ItemTransform OptionReader::ToTransform(const Given& given) {
   return transform;
 }
 
+namespace {
+
+// The keys that a function returned. No error shows them, as they may be in a wrong order.
+S3Credentials CredentialsOf(nb::handle returned) {
+  const auto refuse = [](const char* what) { throw nb::type_error(what); };
+  S3Credentials keys;
+  if (!nb::isinstance<nb::sequence>(returned) || nb::isinstance<nb::str>(returned) ||
+      nb::len(returned) < 2 || nb::len(returned) > 4) {
+    refuse("it returned no (access key, secret key, session token or None, end or None)");
+  }
+  const nb::tuple fields(returned);
+  const auto text = [&](size_t i, std::string* into) {
+    if (i >= fields.size() || fields[i].is_none()) return;
+    if (!nb::try_cast(fields[i], *into)) refuse("it returned a key that is no str");
+  };
+  text(0, &keys.access_key);
+  text(1, &keys.secret_key);
+  text(2, &keys.session_token);
+  if (fields.size() < 4 || fields[3].is_none()) return keys;
+  double seconds = 0;
+  const nb::object end = fields[3];
+  if (!nb::try_cast(nb::hasattr(end, "timestamp") ? end.attr("timestamp")() : end, seconds)) {
+    refuse("it returned an end that is neither a datetime nor seconds as of time.time()");
+  }
+  keys.expires = absl::UnixEpoch() + absl::Seconds(seconds);
+  return keys;
+}
+
+}  // namespace
+
+S3CredentialsFunction OptionReader::ToCredentials(const Given& given) {
+  if (PyCallable_Check(given.value.ptr()) == 0) {
+    // Not shown: it may be the keys themselves.
+    Raise(absl::InvalidArgumentError(
+        absl::StrCat("option '", given.name, "' has to be a function that returns keys")));
+  }
+  return [owner = Hold(given.value)]() -> absl::StatusOr<S3Credentials> {
+    if (Ended()) return absl::CancelledError("the interpreter ends");
+    return WithGil([&]() -> absl::StatusOr<S3Credentials> {
+      try {
+        return CredentialsOf(nb::handle(owner.get())());
+      } catch (const nb::python_error& error) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("the function of keys raised ", TextOf(error)));
+      } catch (const std::exception& error) {
+        return absl::InvalidArgumentError(absl::StrCat("the function of keys: ", error.what()));
+      }
+    });
+  };
+}
+
 void OptionReader::Finish() const {
   for (const auto& [key, value] : options_) {
     const std::string text = nb::cast<std::string>(nb::str(key));

@@ -21,6 +21,7 @@
 #include "absl/types/span.h"
 #include "session/base/describe.h"
 #include "sluice/layout.h"
+#include "sluice/s3.h"
 #include "sluice/session.h"
 #include "sluice/stream.h"
 #include "sluice/tensor.h"
@@ -128,6 +129,8 @@ class OptionReader {
       *into = ToCrop(given);
     } else if constexpr (std::same_as<T, ItemTransform>) {
       *into = ToTransform(given);
+    } else if constexpr (std::same_as<T, S3CredentialsFunction>) {
+      *into = ToCredentials(given);
     } else if (!nb::try_cast(given.value, *into)) {
       RefuseType(given.name.c_str(), given.value);
     }
@@ -141,6 +144,7 @@ class OptionReader {
   static int ToChoice(const Given& given, absl::Span<const char* const> names);
   static ItemCrop ToCrop(const Given& given);
   static ItemTransform ToTransform(const Given& given);
+  static S3CredentialsFunction ToCredentials(const Given& given);
   [[noreturn]] static void RefuseKind(const Given& given, absl::string_view wanted);
   [[noreturn]] static void RefuseRange(const Given& given, absl::string_view low,
                                        absl::string_view high);
@@ -189,6 +193,8 @@ class OptionTypes {
       return rule.is_bytes ? "bytes" : "str";
     } else if constexpr (std::same_as<T, DeviceKind>) {
       return Choice(kDeviceKinds);
+    } else if constexpr (std::same_as<T, S3CredentialsFunction>) {
+      return "Callable[[], Sequence[Any]]";
     } else if constexpr (std::is_enum_v<T>) {
       return Choice(rule.names);
     } else {

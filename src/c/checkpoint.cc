@@ -81,6 +81,8 @@ absl::Status ReadCheckpointOptions(const sluice_checkpoint_options* given,
   sluice_checkpoint_options read;
   SLUICE_RETURN_IF_ERROR(ReadOptions("sluice_checkpoint_options", given, &read));
   options->ca_file = TextOf(read.ca_file);
+  options->s3.endpoint = TextOf(read.s3_endpoint);
+  options->s3.region = TextOf(read.s3_region);
   if (read.budget_bytes != 0) options->budget_bytes = read.budget_bytes;
   if (read.slots != 0) options->slots = read.slots;
   if (read.piece_bytes != 0) options->piece_bytes = read.piece_bytes;

@@ -100,6 +100,8 @@ absl::Status SetSource(const sluice_stream_options& read, StreamSource* source) 
   if (read.generator_threads != 0) source->generator_threads = read.generator_threads;
   if (read.connections != 0) source->connections = read.connections;
   source->ca_file = TextOf(read.ca_file);
+  source->s3.endpoint = TextOf(read.s3_endpoint);
+  source->s3.region = TextOf(read.s3_region);
   return absl::OkStatus();
 }
 

@@ -104,7 +104,7 @@ static const struct row kLayout[] = {
     FIELD(sluice_checkpoint_entry, shape, 24), FIELD(sluice_checkpoint_entry, strides, 32),
     FIELD(sluice_checkpoint_entry, offset, 40), FIELD(sluice_checkpoint_entry, begin, 48),
     FIELD(sluice_checkpoint_entry, bytes, 56), FIELD(sluice_checkpoint_entry, ndim, 64),
-    FIELD(sluice_checkpoint_entry, dtype, 68), SIZE(sluice_checkpoint_options, 96),
+    FIELD(sluice_checkpoint_entry, dtype, 68), SIZE(sluice_checkpoint_options, 112),
     FIELD(sluice_checkpoint_options, size, 0),
     FIELD(sluice_checkpoint_options, ca_file, 8),
     FIELD(sluice_checkpoint_options, budget_bytes, 16), FIELD(sluice_checkpoint_options, slots, 24),
@@ -116,6 +116,8 @@ static const struct row kLayout[] = {
     FIELD(sluice_checkpoint_options, attempts_max, 72),
     FIELD(sluice_checkpoint_options, connections, 76),
     FIELD(sluice_checkpoint_options, catalog, 80), FIELD(sluice_checkpoint_options, num_entries, 88),
+    FIELD(sluice_checkpoint_options, s3_endpoint, 96),
+    FIELD(sluice_checkpoint_options, s3_region, 104),
     SIZE(sluice_transform, 96), FIELD(sluice_transform, size, 0),
     FIELD(sluice_transform, channel_scale, 8), FIELD(sluice_transform, channel_bias, 16),
     FIELD(sluice_transform, shape, 24), FIELD(sluice_transform, channels, 32),
@@ -124,7 +126,7 @@ static const struct row kLayout[] = {
     FIELD(sluice_transform, src, 72), FIELD(sluice_transform, dst, 76),
     FIELD(sluice_transform, scale, 80), FIELD(sluice_transform, bias, 84),
     FIELD(sluice_transform, planar, 88), FIELD(sluice_transform, reserved, 92),
-    SIZE(sluice_stream_options, 256), FIELD(sluice_stream_options, size, 0),
+    SIZE(sluice_stream_options, 272), FIELD(sluice_stream_options, size, 0),
     FIELD(sluice_stream_options, uri, 8), FIELD(sluice_stream_options, generate, 16),
     FIELD(sluice_stream_options, self, 24), FIELD(sluice_stream_options, ca_file, 32),
     FIELD(sluice_stream_options, cursor, 40), FIELD(sluice_stream_options, cursor_bytes, 48),
@@ -146,6 +148,7 @@ static const struct row kLayout[] = {
     FIELD(sluice_stream_options, as_they_come, 232), FIELD(sluice_stream_options, no_exchange, 236),
     FIELD(sluice_stream_options, hedge, 240), FIELD(sluice_stream_options, attempts_max, 244),
     FIELD(sluice_stream_options, buffers, 248), FIELD(sluice_stream_options, reserved, 252),
+    FIELD(sluice_stream_options, s3_endpoint, 256), FIELD(sluice_stream_options, s3_region, 264),
 };
 
 struct name {

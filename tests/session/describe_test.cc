@@ -150,6 +150,8 @@ void Change(T& field) {
     field = field == absl::Seconds(1) ? absl::Seconds(2) : absl::Seconds(1);
   } else if constexpr (std::is_enum_v<T>) {
     field = static_cast<T>(static_cast<int>(field) + 1);
+  } else if constexpr (std::same_as<T, S3CredentialsFunction>) {
+    field = [] { return S3Credentials(); };
   } else if constexpr (kIsNumber<T>) {
     field += 1;
   } else if constexpr (std::same_as<T, ItemTransform>) {
@@ -183,17 +185,18 @@ std::vector<std::string> MayDiffer() {
 }
 
 TEST(DescribeTest, RanksMayDifferInTheseAlone) {
-  EXPECT_THAT(
-      MayDiffer<StreamOptions>(),
-      ElementsAre("connections", "ca_file", "first", "step", "end", "cursor", "in_order",
-                  "budget_bytes", "slots", "hedge", "hedge_quantile", "hedge_extra_share_max",
-                  "attempts_max", "backoff", "request_timeout", "buffers", "batch_items", "device",
-                  "await_in_stream", "timeout", "trace_epochs"));
+  EXPECT_THAT(MayDiffer<StreamOptions>(),
+              ElementsAre("connections", "ca_file", "s3_endpoint", "s3_region", "s3_credentials",
+                          "first", "step", "end", "cursor", "in_order", "budget_bytes", "slots",
+                          "hedge", "hedge_quantile", "hedge_extra_share_max", "attempts_max",
+                          "backoff", "request_timeout", "buffers", "batch_items", "device",
+                          "await_in_stream", "timeout", "trace_epochs"));
   EXPECT_THAT(MayDiffer<ItemTransform>(), ElementsAre());
   EXPECT_THAT(MayDiffer<ItemCrop>(), ElementsAre());
-  EXPECT_THAT(MayDiffer<CheckpointOptions>(),
-              ElementsAre("budget_bytes", "slots", "attempts_max", "backoff", "request_timeout",
-                          "timeout", "connections", "ca_file"));
+  EXPECT_THAT(
+      MayDiffer<CheckpointOptions>(),
+      ElementsAre("budget_bytes", "slots", "attempts_max", "backoff", "request_timeout", "timeout",
+                  "connections", "ca_file", "s3_endpoint", "s3_region", "s3_credentials"));
   StreamOptions sized;
   sized.source.sized_generator = [](int64_t, absl::Span<std::byte>) { return int64_t{0}; };
   EXPECT_NE(HashOfStream(sized), HashOfStream(StreamOptions()));
@@ -225,10 +228,13 @@ std::vector<std::string> NotInC(const std::string& name) {
 
 TEST(DescribeTest, EachFieldIsInC) {
   // `as_they_come` is the contrary of in_order. C's sessions have no accelerator, so there are no
-  // items for a device, and nothing to await. Of epochs in traces C has the default.
-  EXPECT_THAT(NotInC<StreamOptions>("sluice_stream_options"),
-              ElementsAre("in_order", "device", "await_in_stream", "trace_epochs"));
-  EXPECT_THAT(NotInC<CheckpointOptions>("sluice_checkpoint_options"), ElementsAre());
+  // items for a device, and nothing to await. Of epochs in traces C has the default, and keys of S3
+  // come from the environment or a profile.
+  EXPECT_THAT(
+      NotInC<StreamOptions>("sluice_stream_options"),
+      ElementsAre("s3_credentials", "in_order", "device", "await_in_stream", "trace_epochs"));
+  EXPECT_THAT(NotInC<CheckpointOptions>("sluice_checkpoint_options"),
+              ElementsAre("s3_credentials"));
   EXPECT_THAT(NotInC<SessionOptions>("sluice_session_options"), ElementsAre());
 }
 

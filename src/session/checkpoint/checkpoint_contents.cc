@@ -26,6 +26,25 @@ absl::StatusOr<WholeObject> FetchIndex(const SourceAddress& address,
                    OpenOptionsOf(options), options.retry, stop);
 }
 
+absl::Status NothingCounts(absl::string_view place, bool has_shards) {
+  return absl::NotFoundError(absl::StrCat(
+      place, " has no ", kCheckpointIndexName,
+      has_shards ? ", without which its shards are not a checkpoint: a save that did not end"
+                 : " and no *.safetensors"));
+}
+
+// The same choice as that of ListFiles. `objects` are in the order of names.
+absl::StatusOr<std::vector<std::string>> FilesThatCount(const std::vector<S3Object>& objects,
+                                                        absl::string_view place) {
+  std::vector<std::string> names;
+  for (const S3Object& object : objects) {
+    if (object.name == kCheckpointFileName) return std::vector<std::string>{object.name};
+    if (!IsShardName(object.name)) names.push_back(object.name);
+  }
+  if (names.empty()) return NothingCounts(place, true);
+  return names;
+}
+
 absl::StatusOr<CheckpointContents> LookOverHttp(const SourceAddress& address,
                                                 const CheckpointOptions& options,
                                                 const WorkStop& stop) {
@@ -41,6 +60,18 @@ absl::StatusOr<CheckpointContents> LookOverHttp(const SourceAddress& address,
   } else if (!absl::IsNotFound(index.status())) {
     return index.status();
   }
+  if (!address.is_s3()) {
+    contents.files.emplace_back(kCheckpointFileName);
+    return contents;
+  }
+  absl::StatusOr<std::vector<S3Object>> objects =
+      ListStore(address, ".safetensors", OpenOptionsOf(options), options.retry, stop);
+  if (objects.ok()) {
+    SLUICE_ASSIGN_OR_RETURN(contents.files, FilesThatCount(*objects, address.place));
+    return contents;
+  }
+  // A caller that may not list may still read.
+  if (!absl::IsPermissionDenied(objects.status())) return objects.status();
   contents.files.emplace_back(kCheckpointFileName);
   return contents;
 }
@@ -74,12 +105,7 @@ absl::StatusOr<std::vector<std::string>> ListFiles(const std::string& directory)
         status.code(), status,
         ". A checkpoint of the Hugging Face hub is fetched before, by snapshot_download");
   }
-  if (names.empty()) {
-    return absl::NotFoundError(absl::StrCat(
-        QuotedPath(directory), " has no ", kCheckpointIndexName,
-        has_shards ? ", without which its shards are not a checkpoint: a save that did not end"
-                   : " and no *.safetensors"));
-  }
+  if (names.empty()) return NothingCounts(QuotedPath(directory), has_shards);
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -56,6 +56,7 @@ OpenOptions OpenOptionsOf(const CheckpointOptions& options) {
   OpenOptions open;
   open.connections = options.connections;
   open.ca_file = options.ca_file;
+  open.s3 = options.s3;
   return open;
 }
 

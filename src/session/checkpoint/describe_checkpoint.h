@@ -22,6 +22,7 @@ void Describe(Visitor& v, Struct& o) {
   v.Field("timeout", o.timeout, {.min = 1});
   v.Field("connections", o.connections, {.min = 1, .max = kConnectionsMax});
   v.Field("ca_file", o.ca_file, {});
+  DescribeS3(v, o.s3);
 }
 
 template <typename Visitor, MaybeConst<CheckpointStats> Struct>

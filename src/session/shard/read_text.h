@@ -3,6 +3,7 @@
 #define SLUICE_SRC_SESSION_SHARD_READ_TEXT_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -13,6 +14,7 @@
 #include "storage/open/open_source.h"
 #include "storage/open/source_address.h"
 #include "storage/open/whole_object.h"
+#include "storage/s3/s3_listing.h"
 
 namespace sluice {
 
@@ -28,6 +30,15 @@ absl::Status ReadWithRetries(absl::string_view what, const RetryOptions& retry,
 absl::StatusOr<WholeObject> FetchText(const SourceAddress& address, absl::string_view name,
                                       int64_t bytes_max, const OpenOptions& options,
                                       const RetryOptions& retry, const WorkStop& stop);
+
+// The objects right below `address`, which is of S3, in the order of names: pages of ReadStorePage
+// with retries. Objects do not count that hidden files would not, or whose names do not end in
+// `suffix`. NotFound: there is none. InvalidArgument: one that counts has a name that no file has.
+// Any thread.
+absl::StatusOr<std::vector<S3Object>> ListStore(const SourceAddress& address,
+                                                absl::string_view suffix,
+                                                const OpenOptions& options,
+                                                const RetryOptions& retry, const WorkStop& stop);
 
 }  // namespace sluice
 

@@ -45,6 +45,7 @@ void Describe(Visitor& v, Struct& o) {
           {.min = 1, .max = 256, .equal = true});
   v.Field("source.connections", o.source.connections, {.min = 1, .max = kConnectionsMax});
   v.Field("source.ca_file", o.source.ca_file, {});
+  DescribeS3(v, o.source.s3);
   v.Field("selection.first", o.selection.first, {.min = 0});
   v.Field("selection.step", o.selection.step, {.min = 1});
   v.Field("selection.end", o.selection.end, {.min = 0});

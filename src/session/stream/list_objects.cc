@@ -25,13 +25,17 @@
 namespace sluice {
 namespace {
 
+std::string SuffixOf(ItemFormat format) {
+  return format == ItemFormat::kNpy           ? ".npy"
+         : format == ItemFormat::kSafetensors ? ".safetensors"
+                                              : "";
+}
+
 absl::StatusOr<std::vector<ObjectFile>> List(const std::string& directory, ItemFormat format,
                                              const WorkStop& stop) {
   std::vector<ObjectFile> files;
   std::error_code error;
-  const std::string suffix = format == ItemFormat::kNpy           ? ".npy"
-                             : format == ItemFormat::kSafetensors ? ".safetensors"
-                                                                  : "";
+  const std::string suffix = SuffixOf(format);
   for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end;
        at.increment(error)) {
     if (stop.load(std::memory_order_relaxed)) return absl::CancelledError("the list is not needed");
@@ -48,6 +52,18 @@ absl::StatusOr<std::vector<ObjectFile>> List(const std::string& directory, ItemF
   }
   std::sort(files.begin(), files.end(),
             [](const ObjectFile& a, const ObjectFile& b) { return a.name < b.name; });
+  return files;
+}
+
+absl::StatusOr<std::vector<ObjectFile>> ListInStore(const SourceAddress& address,
+                                                    const StreamSource& source,
+                                                    const RetryOptions& retry,
+                                                    const WorkStop& stop) {
+  SLUICE_ASSIGN_OR_RETURN(
+      const std::vector<S3Object> objects,
+      ListStore(address, SuffixOf(source.format), OpenOptionsOf(source), retry, stop));
+  std::vector<ObjectFile> files;
+  for (const S3Object& object : objects) files.push_back({object.name, object.bytes});
   return files;
 }
 
@@ -84,8 +100,10 @@ absl::StatusOr<std::vector<std::string>> ReadHeaders(const SourceAddress& addres
   for (const ObjectFile& file : files) names.push_back(file.name);
   OpenOptions open = OpenOptionsOf(source);
   open.in_flight_max = kRangesAtOnceMax;
+  SourceAddress plain = address;
+  if (!address.is_s3()) plain.scheme = "buffered";
   SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Source> reader,
-                          OpenSource({"buffered", address.place}, std::move(names), open));
+                          OpenSource(plain, std::move(names), open));
   return ReadObjectHeaders(reader.get(), files, source.format, retry, stop);
 }
 
@@ -103,10 +121,15 @@ int64_t TakeNumber(absl::string_view* text, char end) {
 absl::StatusOr<std::string> ListObjects(const SourceAddress& address, const StreamSource& source,
                                         const RetryOptions& retry, const WorkStop& stop) {
   absl::StatusOr<std::vector<ObjectFile>> files;
-  SLUICE_RETURN_IF_ERROR(ReadWithRetries(QuotedPath(address.place), retry, stop, [&] {
-    files = List(address.place, source.format, stop);
-    return files.status();
-  }));
+  if (address.is_s3()) {
+    files = ListInStore(address, source, retry, stop);
+    SLUICE_RETURN_IF_ERROR(files.status());
+  } else {
+    SLUICE_RETURN_IF_ERROR(ReadWithRetries(QuotedPath(address.place), retry, stop, [&] {
+      files = List(address.place, source.format, stop);
+      return files.status();
+    }));
+  }
   SLUICE_ASSIGN_OR_RETURN(const std::vector<std::string> headers,
                           ReadHeaders(address, *files, source, retry, stop));
   std::string text;

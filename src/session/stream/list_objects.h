@@ -1,4 +1,4 @@
-// Lists a directory without an index: its files and their headers.
+// Lists a directory or a store without an index: its files and their headers.
 #ifndef SLUICE_SRC_SESSION_STREAM_LIST_OBJECTS_H_
 #define SLUICE_SRC_SESSION_STREAM_LIST_OBJECTS_H_
 
@@ -15,7 +15,7 @@ namespace sluice {
 
 // Lists a directory and reads the headers of its files. The text holds names, sizes and headers,
 // and so all that other ranks need to know: "BYTES NAME_BYTES HEADER_BYTES\n", the name and the
-// header, of each file. Waits for the file system, with retries; gives up once `stop` is set. Any
+// header, of each file. Waits for the storage, with retries; gives up once `stop` is set. Any
 // thread.
 absl::StatusOr<std::string> ListObjects(const SourceAddress& address, const StreamSource& source,
                                         const RetryOptions& retry, const WorkStop& stop);

@@ -34,7 +34,7 @@ absl::StatusOr<std::string> FetchCatalogText(const SourceAddress& address,
   const WorkStop never = false;
   if (stop == nullptr) stop = &never;
   if (source.format == ItemFormat::kIndex) return FetchIndex(address, source, retry, *stop);
-  if (!address.is_http()) return ListObjects(address, source, retry, *stop);
+  if (!address.is_http() || address.is_s3()) return ListObjects(address, source, retry, *stop);
   return absl::InvalidArgumentError("an HTTP source needs an index.json: it cannot be listed");
 }
 

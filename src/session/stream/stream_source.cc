@@ -83,6 +83,7 @@ OpenOptions OpenOptionsOf(const StreamSource& source) {
   OpenOptions open;
   open.connections = source.connections;
   open.ca_file = source.ca_file;
+  open.s3 = source.s3;
   return open;
 }
 
