@@ -89,6 +89,11 @@ class Stored:
         check_same_kind(answers, is_dcp=True)
         return cls(session, place, options, answers[0])
 
+    def shapes(self) -> list[tuple[str, str, list[int]]]:
+        """Name, dtype and shape of each tensor. The dtype is empty where Sluice has none."""
+        return [(name, TORCH_NAMES.get(dtype, ""), size)
+                for name, (dtype, size, _) in self._arrays.items()]
+
     def catalog(self, names: set[str]) -> list[CheckpointEntry]:
         """Collective; blocks. The arrays of these tensors. Each rank looks into some of the items.
 

@@ -11,6 +11,7 @@
 
 #include "gil.h"
 #include "session.h"
+#include "session/checkpoint/checkpoint_catalog.h"
 #include "session/checkpoint/checkpoint_headers.h"
 #include "session/checkpoint/describe_checkpoint.h"
 #include "session/shard/read_ranges.h"
@@ -55,6 +56,24 @@ nb::list ReadRangesAt(const std::string& uri, const std::vector<std::string>& fi
   return texts;
 }
 
+nb::list TensorsAt(const std::string& uri, nb::dict options) {
+  const auto given = OptionsOf<CheckpointOptions>(options);
+  const auto read = [&]() -> absl::StatusOr<std::vector<SafetensorsTensor>> {
+    const ReleasedGil release;
+    SLUICE_ASSIGN_OR_RETURN(const SourceAddress address, ParseSourceAddress(uri));
+    const WorkStop stop = false;
+    return FindAllTensors(address, given, stop);
+  };
+  nb::list tensors;
+  for (const SafetensorsTensor& tensor : ValueOrRaise(read())) {
+    const bool is_known = tensor.unreadable.empty() && DTypeOf(tensor.type).has_value();
+    tensors.append(nb::make_tuple(tensor.name,
+                                  std::string(is_known ? ElementName(tensor.type) : ""),
+                                  nb::cast(tensor.shape)));
+  }
+  return tensors;
+}
+
 }  // namespace
 
 void BindReads(nb::module_& module) {
@@ -64,6 +83,9 @@ void BindReads(nb::module_& module) {
   module.def("read_ranges", &ReadRangesAt, nb::arg("uri"), nb::arg("files"), nb::arg("ranges"),
              nb::arg("options") = nb::dict(),
              "The bytes of ranges (number in `files`, begin, bytes), many read at once. Blocks.");
+  module.def("checkpoint_tensors", &TensorsAt, nb::arg("uri"), nb::arg("options") = nb::dict(),
+             "Name, dtype and shape of each tensor of a checkpoint of safetensors. The dtype is "
+             "empty where Sluice has no such type. Blocks. Options are those of a load.");
 }
 
 }  // namespace sluice::python

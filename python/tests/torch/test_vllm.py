@@ -429,5 +429,7 @@ def test_the_entry_point_is_light(tmp_path: Path) -> None:
             "'_vllm_' in name]; assert not heavy, heavy; "
             "from vllm.distributed.weight_transfer.factory import *; "
             "assert 'sluice' in WeightTransferEngineFactory._registry; "
-            "assert 'sluice' in WeightTransferTrainerFactory._registry")
+            "assert 'sluice' in WeightTransferTrainerFactory._registry; "
+            "one.register(); import vllm.model_executor.model_loader as loaders; "
+            "assert list(loaders._LOAD_FORMAT_TO_MODEL_LOADER) == ['sluice']")
     subprocess.run([sys.executable, "-c", code, STUBS], check=True, timeout=60, cwd=tmp_path)

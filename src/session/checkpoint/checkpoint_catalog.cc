@@ -194,6 +194,33 @@ absl::StatusOr<CheckpointInfo> InfoIn(const CheckpointContents& contents,
   return info;
 }
 
+// All tensors, by name. An index decides where a tensor is in several files.
+absl::StatusOr<std::vector<SafetensorsTensor>> AllIn(const CheckpointContents& contents,
+                                                     const SourceAddress& address,
+                                                     const CheckpointOptions& options,
+                                                     const WorkStop& stop, bool* is_gone) {
+  std::vector<std::string> files = contents.files;
+  absl::flat_hash_map<std::string, int> file_of;
+  if (contents.index_text) {
+    absl::StatusOr<CheckpointIndex> index = ParseCheckpointIndex(*contents.index_text);
+    if (!index.ok()) return InFile(kCheckpointIndexName, index.status());
+    for (const CheckpointIndex::Entry& entry : index->tensors) {
+      file_of.insert({entry.tensor, entry.file});
+    }
+    files = std::move(index->files);
+  }
+  absl::StatusOr<CheckpointHeaders> read = ReadHeaders(address, files, options, stop);
+  *is_gone = absl::IsNotFound(read.status());
+  if (!read.ok()) return read.status();
+  SLUICE_ASSIGN_OR_RETURN(const FoundByName found,
+                          ByName(files, read->headers, contents.index_text ? &file_of : nullptr));
+  std::vector<SafetensorsTensor> all;
+  for (const auto& [name, place] : found) all.push_back(*place.tensor);
+  std::sort(all.begin(), all.end(),
+            [](const SafetensorsTensor& a, const SafetensorsTensor& b) { return a.name < b.name; });
+  return all;
+}
+
 // Looks at the place, and again where a save has ended meanwhile.
 template <typename Found>
 absl::StatusOr<Found> FindSteadily(
@@ -249,6 +276,16 @@ absl::StatusOr<CheckpointInfo> FindInfo(const SourceAddress& address,
       address, options, stop,
       [&](const SourceAddress& where, const CheckpointContents& contents, bool* is_gone) {
         return InfoIn(contents, where, options, stop, is_gone);
+      });
+}
+
+absl::StatusOr<std::vector<SafetensorsTensor>> FindAllTensors(const SourceAddress& address,
+                                                              const CheckpointOptions& options,
+                                                              const WorkStop& stop) {
+  return FindSteadily<std::vector<SafetensorsTensor>>(
+      address, options, stop,
+      [&](const SourceAddress& where, const CheckpointContents& contents, bool* is_gone) {
+        return AllIn(contents, where, options, stop, is_gone);
       });
 }
 

@@ -12,6 +12,7 @@
 #include "session/base/own_work.h"
 #include "sluice/checkpoint.h"
 #include "storage/file/file_identity.h"
+#include "storage/format/safetensors.h"
 #include "storage/http/http_version.h"
 #include "storage/open/source_address.h"
 
@@ -52,6 +53,12 @@ absl::StatusOr<CheckpointCatalog> FindTensors(const SourceAddress& address,
 // Reads the index, or the headers where there is none. Waits, and has errors, as FindTensors.
 absl::StatusOr<CheckpointInfo> FindInfo(const SourceAddress& address,
                                         const CheckpointOptions& options, const WorkStop& stop);
+
+// Reads all headers. The tensors by name; some of them may be unreadable. Waits, and has errors, as
+// FindTensors.
+absl::StatusOr<std::vector<SafetensorsTensor>> FindAllTensors(const SourceAddress& address,
+                                                              const CheckpointOptions& options,
+                                                              const WorkStop& stop);
 
 // As text, for other ranks.
 std::string InfoText(const CheckpointInfo& info);

@@ -19,6 +19,8 @@ absl::Status CheckpointWriter::Write(int file, int64_t offset, absl::Span<const 
     open = std::move(opened);
   }
   absl::Status status = open->WriteAt(offset, bytes);
+  // The storage works while the next pieces come.
+  if (status.ok()) open->BeginSync(offset, static_cast<int64_t>(bytes.size()));
   writing_ns_ += MonotonicNs() - begin_ns;
   return status;
 }

@@ -156,6 +156,11 @@ absl::Status AtomicFile::Resize(int64_t bytes) {
   return ftruncate(fd_, bytes) == 0 ? absl::OkStatus() : Error(errno, "resize");
 }
 
+void AtomicFile::BeginSync(int64_t offset, int64_t bytes) {
+  // Sync tells of errors, and does all where a file system cannot do this.
+  static_cast<void>(sync_file_range(fd_, offset, bytes, SYNC_FILE_RANGE_WRITE));
+}
+
 absl::Status AtomicFile::Sync() {
   SLUICE_CHECK(fd_ >= 0, "syncing a file that is closed");
   return fsync(fd_) == 0 ? absl::OkStatus() : Error(errno, "sync");

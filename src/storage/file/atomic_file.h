@@ -45,6 +45,9 @@ class AtomicFile {
   // Makes the file this long: gaps at its end are filled with zeros, what is beyond goes.
   absl::Status Resize(int64_t bytes);
 
+  // Has the system begin to move a range to the storage, so that Sync has less to wait for.
+  void BeginSync(int64_t offset, int64_t bytes);
+
   // Waits until what this process wrote is on the storage.
   absl::Status Sync();
 
