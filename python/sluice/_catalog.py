@@ -9,7 +9,7 @@ from typing import Any
 
 from ._dtypes import DTYPE_BYTES, dtype_name
 from ._errors import InvalidSpec
-from ._texts import INT64_MAX
+from ._texts import INT64_MAX, check_text
 
 # As the extension takes an entry.
 Row = tuple[str, str, int, int, str, list[int], list[int], list[int]]
@@ -38,6 +38,8 @@ class CheckpointEntry:
         if not isinstance(self.tensor, str) or not isinstance(self.file, str):
             raise InvalidSpec(f"an entry of the catalog has tensor {self.tensor!r} and file "
                               f"{self.file!r}; both have to be texts")
+        check_text("tensor of an entry of the catalog", self.tensor)
+        check_text("file of an entry of the catalog", self.file)
         dtype = dtype_name(self.dtype, tensor=self.tensor)
         shape = self._numbers("shape", self.shape)
         size = prod(shape) * DTYPE_BYTES[dtype]
@@ -46,8 +48,8 @@ class CheckpointEntry:
             raise InvalidSpec(f"catalog: tensor '{self.tensor}': shape {shape} has more bytes than "
                               "a file", tensor=self.tensor)
         return (self.tensor, self.file, begin, size, dtype, shape,
-                self._numbers("strides", self.strides or ()),
-                self._numbers("offset", self.offset or ()))
+                self._numbers("strides", () if self.strides is None else self.strides),
+                self._numbers("offset", () if self.offset is None else self.offset))
 
     def _numbers(self, what: str, given: Any) -> list[int]:
         try:

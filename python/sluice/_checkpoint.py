@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from ._errors import DataLoss, Disagreement, InvalidSpec, Unsupported
 from ._group import Group
 from ._halves import Entry, read_half
 from ._layouts import Boxes
-from ._paths import checkpoint_of, directory_of
+from ._paths import checkpoint_of, directory_of, shown
 from ._progress import Display
 from ._state import check_name, state_dict_of
 from ._streams import Places, Stream, handle_of, wait_for_stream
@@ -49,8 +49,8 @@ def load(session: Group, uri: str | os.PathLike[str], state: Any, *, rename: Ren
         place, is_dcp = checkpoint_of("uri", uri)
         rows = rows_of(catalog)
         if rows and is_dcp:
-            raise InvalidSpec(f"uri is {uri!r}, which says where its arrays are; it takes no "
-                              "catalog")
+            raise InvalidSpec(f"uri is '{shown(uri)}', which says where its arrays are; it takes "
+                              "no catalog")
         return place
 
     def read() -> Any:
@@ -91,7 +91,7 @@ def load(session: Group, uri: str | os.PathLike[str], state: Any, *, rename: Ren
                             for name, value in stored.read_values(values).items()}
     stats: dict[str, Any] = {}
     if merged or found is None and stored is None:
-        with _shown(session, f"sluice: load {place}", merged, progress):
+        with _shown(session, f"sluice: load {shown(place)}", merged, progress):
             stats = dict(session._native.load(place, entries.native(merged, None), options,
                                               catalog=rows))
     if stored is not None:
@@ -100,7 +100,7 @@ def load(session: Group, uri: str | os.PathLike[str], state: Any, *, rename: Ren
         stats.update(missing=found.missing, unexpected=found.unexpected)
         if values and stored is None and (
                 _Found(session, place, options, rows).text != found.text):
-            raise DataLoss(f"{place} was replaced while it was loaded")
+            raise DataLoss(f"{shown(place)} was replaced while it was loaded")
         entries.put(found.values)
     if entries.finish is not None:
         entries.finish()
@@ -193,7 +193,7 @@ class _Found:
             try:
                 self.values = {name: decoded(value) for name, value in json.loads(text).items()}
             except (AttributeError, RecursionError, TypeError, ValueError):
-                raise InvalidSpec(f"{place}: what it has as {VALUES_KEY} is not from a save"
+                raise InvalidSpec(f"{shown(place)}: what it has as {VALUES_KEY} is not from a save"
                                   ) from None
 
     def compare(self, tensors: set[str], values: set[str], needed: set[str],
@@ -271,9 +271,10 @@ class _Entries:
     def check_values(self) -> None:
         """Of a load."""
         for name, value in list(self.values.items()):
-            if type(value.holder) is tuple:
-                raise InvalidSpec(f"'{value.name}' is in a tuple, into which nothing can be "
-                                  "loaded; give a list", tensor=value.name)
+            if not isinstance(value.holder, (list, MutableMapping)):
+                raise InvalidSpec(f"'{value.name}' is in a {type(value.holder).__name__}, into "
+                                  "which nothing can be loaded; give a list or a dict",
+                                  tensor=value.name)
 
     def put(self, found: Mapping[str, Any]) -> None:
         """Fills in what the checkpoint has."""

@@ -1,7 +1,6 @@
 """Checkpoints of torch.distributed.checkpoint (DCP): what they have, and where it lies.
 
-No class or function of a checkpoint's pickles is used, but for a list of names. PyTorch is not
-needed.
+Nothing that a checkpoint's pickles name is called (`_dcp_pickle`). PyTorch is not needed.
 """
 
 from __future__ import annotations
@@ -9,15 +8,17 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Mapping
+from math import prod
 from typing import Any
 
 from . import _sluice
 from ._catalog import CheckpointEntry
 from ._dcp_items import Array, array_in, plain_in, read_items
-from ._dcp_pickle import read_metadata
+from ._dcp_pickle import BadPickle, Index, Record, read_metadata, sizes
 from ._dtypes import TORCH_NAMES
 from ._errors import DataLoss, Disagreement, Error, InvalidSpec, Unsupported
 from ._group import Group
+from ._paths import shown
 
 #: The name of the file that says where everything is.
 METADATA = ".metadata"
@@ -33,9 +34,9 @@ def metadata_bytes(place: str, options: Mapping[str, Any]) -> bytes:
         try:
             _sluice.read_object(place, f"__0{METADATA}", _METADATA_BYTES_MAX, options)
         except Error:
-            raise InvalidSpec(f"{place} has no checkpoint of PyTorch's DCP: {error}") from None
-        raise Unsupported(f"{place} was saved by each rank for itself, as save(no_dist=True) or "
-                          "use_collectives=False does; such checkpoints are not read") from None
+            raise InvalidSpec(f"no checkpoint of PyTorch's DCP: {error}") from None
+        raise Unsupported(f"{shown(place)} was saved by each rank for itself, as save(no_dist=True)"
+                          " or use_collectives=False does; such checkpoints are not read") from None
 
 
 def check_same_kind(answers: list[Any], is_dcp: bool) -> None:
@@ -78,15 +79,18 @@ class Stored:
             nonlocal place
             place = place_of()
             if session.rank > 0:
-                return {}
+                return {"at": place}
             data = metadata_bytes(place, options)
-            metadata = read_metadata(data, f"{place}/{METADATA}", own_classes=False)
-            contents = contents_of(metadata, place)
-            return {**contents, "digest": _digest(data),
+            contents = contents_of(read_metadata(data, METADATA))
+            return {**contents, "at": place, "digest": _digest(data),
                     "states": _states(place, contents["files"])}
 
         answers = session._exchange("load", read)
         check_same_kind(answers, is_dcp=True)
+        for rank, answer in enumerate(answers):
+            if answer["at"] != answers[0]["at"]:
+                raise Disagreement(f"uri is {shown(answers[0]['at'])} on rank 0, and "
+                                   f"{shown(answer['at'])} on rank {rank}", ranks=(0, rank))
         return cls(session, place, options, answers[0])
 
     def shapes(self) -> list[tuple[str, str, list[int]]]:
@@ -125,15 +129,26 @@ class Stored:
         def read() -> Any:
             if self._session.rank > 0:
                 return None
-            found = read_items(self._place, self._files, [self._bytes[name] for name in ordered],
-                               self._options, plain_in)
-            for name, value in zip(ordered, found):
+            found = []
+            for name in ordered:
+                value = self.value_of(name)
                 if not is_plain(value):
                     raise Unsupported(f"'{name}' of the checkpoint is a {type(value).__name__}; "
-                                      "only plain values are read", tensor=name)
-            return [encoded(value) for value in found]
+                                      "numbers, texts, None, and lists, tuples and dicts of these "
+                                      "are loaded", tensor=name)
+                found.append(encoded(value))
+            return found
 
         return dict(zip(ordered, self._session._exchange("load", read)[0]))
+
+    def value_of(self, name: str) -> Any:
+        """A value that is no tensor. Blocks. Unsupported: it is no plain one."""
+        try:
+            return read_items(self._place, self._files, [self._bytes[name]], self._options,
+                              plain_in)[0]
+        except InvalidSpec as error:
+            raise Unsupported(f"'{name}' of the checkpoint is no plain value: {error}",
+                              tensor=name) from None
 
     def check_unchanged(self) -> None:
         """Collective; blocks. DataLoss: somebody has saved at the place meanwhile."""
@@ -144,7 +159,7 @@ class Stored:
                     _states(self._place, self._files) == self._states]
 
         if not all(self._session._exchange("load", read)[0]):
-            raise DataLoss(f"{self._place} was replaced while it was loaded")
+            raise DataLoss(f"{shown(self._place)} was replaced while it was loaded")
 
     def _dtype(self, name: str) -> str:
         dtype: str = self._arrays[name][0]
@@ -164,7 +179,7 @@ class Stored:
         return begin + array.begin, array.strides
 
 
-def contents_of(metadata: Any, place: str) -> dict[str, Any]:
+def contents_of(metadata: Record) -> dict[str, Any]:
     """What the metadata says, as JSON takes it.
 
     files: their names. tensors, by name: PyTorch's name of the dtype, the shape, and its arrays.
@@ -172,37 +187,53 @@ def contents_of(metadata: Any, place: str) -> dict[str, Any]:
     begin, bytes. InvalidSpec: the metadata is not what DCP writes. Unsupported: it is compressed.
     """
     try:
-        return _contents_of(metadata, place)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InvalidSpec(f"{place}/{METADATA} is not what DCP writes: {error!r}") from None
+        return _contents_of(metadata)
+    except (BadPickle, KeyError, UnicodeError) as error:
+        raise InvalidSpec(f"{METADATA} is not what DCP writes: {error}") from None
 
 
-def _contents_of(metadata: Any, place: str) -> dict[str, Any]:
-    infos = {(str(index.fqn), None if index.offset is None else tuple(index.offset)): info
-             for index, info in metadata.storage_data.items()}
+def _contents_of(metadata: Record) -> dict[str, Any]:
+    infos = {}
+    for index, info in metadata.get("storage_data", dict).items():
+        if not isinstance(index, Index) or not isinstance(info, Record):
+            raise BadPickle("storage_data of other things")
+        infos[index.fqn, index.offset] = info
     files: dict[str, int] = {}
 
-    def place_in_files(name: str, info: Any) -> list[int]:
-        if getattr(info, "transform_descriptors", None):
-            raise Unsupported(f"tensor '{name}' of the checkpoint is compressed or encrypted "
-                              f"({', '.join(map(str, info.transform_descriptors))}), which is not "
-                              "read", tensor=name)
-        file = files.setdefault(str(info.relative_path), len(files))
-        return [file, int(info.offset), int(info.length)]
+    def place_in_files(name: str, offset: tuple[int, ...] | None) -> list[int]:
+        info = infos[name, offset]
+        if info.fields.get("transform_descriptors"):
+            raise Unsupported(f"'{name}' of the checkpoint is compressed or encrypted, which is "
+                              "not read", tensor=name)
+        path = info.get("relative_path", str)
+        path.encode()  # a text that can be one's name
+        file = files.setdefault(path, len(files))
+        return [file, *sizes((info.get("offset", int), info.get("length", int)))]
 
     tensors: dict[str, Any] = {}
     plain: dict[str, Any] = {}
-    for name, stored in metadata.state_dict_metadata.items():
-        if type(stored).__name__ == "BytesStorageMetadata":
-            plain[name] = place_in_files(name, infos[name, None])
+    for name, stored in metadata.get("state_dict_metadata", dict).items():
+        if not isinstance(name, str) or not isinstance(stored, Record):
+            raise BadPickle("state_dict_metadata of other things")
+        name.encode()
+        if stored.kind == "BytesStorageMetadata":
+            plain[name] = place_in_files(name, None)
             continue
-        dtype = str(stored.properties.dtype).removeprefix("torch.")
-        arrays = []
-        for chunk in stored.chunks:
-            offsets = [int(value) for value in chunk.offsets]
-            sizes = [int(value) for value in chunk.sizes]
-            arrays.append([offsets, sizes, *place_in_files(name, infos[name, tuple(offsets)])])
-        tensors[name] = [dtype, [int(size) for size in stored.size], arrays]
+        size = sizes(stored.get("size", tuple))
+        arrays: list[Any] = []
+        for chunk in stored.get("chunks", list):
+            if not isinstance(chunk, Record):
+                raise BadPickle(f"chunks of '{name}' that are none")
+            offsets, shape = (sizes(chunk.get(what, tuple)) for what in ("offsets", "sizes"))
+            if not len(offsets) == len(shape) == len(size) or any(
+                    begin + count > whole for begin, count, whole in zip(offsets, shape, size)):
+                raise BadPickle(f"'{name}' has shape {list(size)}, and a chunk of {list(shape)} at "
+                                f"{list(offsets)}")
+            arrays.append([list(offsets), list(shape), *place_in_files(name, offsets)])
+        if sum(prod(shape) for _, shape, *_ in arrays) != prod(size):
+            raise BadPickle(f"'{name}' has shape {list(size)}, and its chunks are not all of it")
+        dtype = stored.get("properties", Record).get("dtype", str)
+        tensors[name] = [str(dtype), list(size), arrays]
     return {"files": list(files), "tensors": tensors, "bytes": plain}
 
 
@@ -218,7 +249,7 @@ def _states(place: str, files: list[str]) -> list[Any]:
     for file in files:
         try:
             status = os.stat(os.path.join(place.partition(":")[2], file))
-        except OSError:
+        except (OSError, ValueError):
             states.append(None)  # a load of it will say so
             continue
         states.append([status.st_ino, status.st_size, status.st_mtime_ns])

@@ -14,15 +14,18 @@ from math import prod
 from typing import Any, TypeVar
 
 from . import _sluice
-from ._dcp_pickle import DTYPES, read_plain, read_tensor
+from ._dcp_pickle import read_plain, read_tensor
 from ._dtypes import DTYPE_BYTES, TORCH_NAMES
 from ._errors import DataLoss, InvalidSpec, Unsupported
 
 # Of a large item so much is read at its begin and end. Smaller ones are read whole.
 _ENDS_BYTES = 4096
 _WHOLE_BYTES = 65536
-_RANGES_AT_ONCE = 4096
+_GROUP_BYTES = 8 << 20  # of items that are looked at together
 _ROUNDS_MAX = 8
+# Larger pickles, directories and counts of files are no tensor's.
+_PICKLE_BYTES_MAX = 16 << 20
+_PARTS_MAX = 1000
 
 _END = struct.Struct("<4s4H2LH")
 _END_64 = struct.Struct("<4sQ2H2L4Q")
@@ -84,6 +87,8 @@ class Item:
     def parts(self) -> dict[str, _Part]:
         """The archive's files, without the name of their folder."""
         count, size, begin = self._directory()
+        if count > _PARTS_MAX or size > count * 70000:
+            raise self._damaged(f"{count} files")
         data = self.get(begin, size)
         parts: dict[str, _Part] = {}
         at = 0
@@ -93,7 +98,8 @@ class Item:
             (sign, _, _, flags, method, _, _, crc, packed, whole, name_size, extra_size,
              comment_size, _, _, _, place) = _CENTRAL.unpack_from(data, at)
             name = data[at + _CENTRAL.size:at + _CENTRAL.size + name_size]
-            extra = data[at + _CENTRAL.size + name_size:][:extra_size]
+            extra_at = at + _CENTRAL.size + name_size
+            extra = data[extra_at:extra_at + extra_size]
             if sign != b"PK\1\2" or len(name) < name_size or len(extra) < extra_size:
                 raise self._damaged("its directory")
             whole, packed, place = _wide(extra, [whole, packed, place])
@@ -117,6 +123,8 @@ class Item:
 
     def content(self, part: _Part) -> bytes:
         """All bytes of a part, as they were saved."""
+        if part.size > _PICKLE_BYTES_MAX:
+            raise self._damaged(f"a pickle of {part.size} bytes")
         data = self.get(self.begin_of(part), part.size)
         if zlib.crc32(data) != part.crc:
             raise self._damaged("a CRC")
@@ -124,10 +132,11 @@ class Item:
 
     def check_if_read(self, part: _Part) -> None:
         """Compares the CRC where all bytes are here."""
-        try:
-            self.content(part)
-        except _Missing:
-            pass
+        if part.size <= _WHOLE_BYTES:
+            try:
+                self.content(part)
+            except _Missing:
+                pass
 
     def _directory(self) -> tuple[int, int, int]:
         """Files, bytes and begin of the central directory."""
@@ -171,8 +180,6 @@ def array_in(item: Item) -> Array:
     if "byteorder" in parts and item.content(parts["byteorder"]) != b"little":
         raise Unsupported(f"{item.what} was saved on a machine of another byte order")
     tensor = read_tensor(item.content(parts["data.pkl"]), item.what)
-    if tensor.dtype not in DTYPES:
-        raise InvalidSpec(f"{item.what} has a tensor of {tensor.dtype!r:.40}")
     item_bytes = DTYPE_BYTES[TORCH_NAMES[tensor.dtype]] if tensor.dtype in TORCH_NAMES else 1
     array = Array(0, tensor.dtype, tensor.size, tensor.strides)
     if prod(tensor.size) == 0:
@@ -181,7 +188,7 @@ def array_in(item: Item) -> Array:
     count = tensor.storage.count // (1 if tensor.storage.dtype else item_bytes)
     last = tensor.begin + sum((size - 1) * stride
                               for size, stride in zip(tensor.size, tensor.strides))
-    if part is None or tensor.begin < 0 or min(tensor.strides, default=0) < 0 or last >= count or (
+    if part is None or last >= count or (
             part.size != count * item_bytes and tensor.dtype in TORCH_NAMES):
         raise DataLoss(f"{item.what} has {0 if part is None else part.size} bytes of elements, and "
                        f"its tensor of {tensor.dtype} {tensor.size} with strides {tensor.strides} "
@@ -201,7 +208,24 @@ def plain_in(item: Item) -> Any:
 
 def read_items(place: str, files: list[str], places: Sequence[Sequence[int]],
                options: Mapping[str, Any], look: Callable[[Item], _Read]) -> list[_Read]:
-    """What `look` finds in each item: number in `files`, begin in the file, bytes. Blocks."""
+    """What `look` finds in each item: number in `files`, begin in the file, bytes. Blocks.
+
+    Some MiB of items are held at once.
+    """
+    found: list[_Read] = []
+    first = 0
+    while first < len(places):
+        end, held = first, 0
+        while end < len(places) and (held < _GROUP_BYTES or end == first):
+            held += min(places[end][2], _WHOLE_BYTES)
+            end += 1
+        found += _look_at(place, files, places[first:end], options, look)
+        first = end
+    return found
+
+
+def _look_at(place: str, files: list[str], places: Sequence[Sequence[int]],
+             options: Mapping[str, Any], look: Callable[[Item], _Read]) -> list[_Read]:
     items = [Item(files[file], begin, size) for file, begin, size in places]
     found: list[Any] = [None] * len(items)
     wanted: list[tuple[int, int, int]] = []  # item, begin in it, bytes
@@ -227,13 +251,11 @@ def read_items(place: str, files: list[str], places: Sequence[Sequence[int]],
 
 def _fill(place: str, files: list[str], places: Sequence[Sequence[int]], items: list[Item],
           wanted: list[tuple[int, int, int]], options: Mapping[str, Any]) -> None:
-    for first in range(0, len(wanted), _RANGES_AT_ONCE):
-        some = wanted[first:first + _RANGES_AT_ONCE]
-        ranges = [(places[number][0], places[number][1] + begin, size)
-                  for number, begin, size in some]
-        used = {file: i for i, file in enumerate(sorted({file for file, *_ in ranges}))}
-        texts = _sluice.read_ranges(place, [files[file] for file in used],
-                                    [(used[file], begin, size) for file, begin, size in ranges],
-                                    options)
-        for (number, begin, _), text in zip(some, texts):
-            items[number].add(begin, text)
+    ranges = [(places[number][0], places[number][1] + begin, size)
+              for number, begin, size in wanted]
+    used = {file: i for i, file in enumerate(sorted({file for file, *_ in ranges}))}
+    texts = _sluice.read_ranges(place, [files[file] for file in used],
+                                [(used[file], begin, size) for file, begin, size in ranges],
+                                options)
+    for (number, begin, _), text in zip(wanted, texts):
+        items[number].add(begin, text)

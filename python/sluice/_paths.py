@@ -34,12 +34,22 @@ def directory_of(what: str, given: Any) -> str:
     """The path of a directory to write: a path, or "file:". InvalidSpec, as of `place_of`."""
     scheme, rest = _split(what, given)
     if isinstance(given, str) and given.startswith("dcp:"):
-        raise InvalidSpec(f"{what} is {given!r}; checkpoints of PyTorch's DCP are read, and not "
+        raise InvalidSpec(f"{what} is '{shown(given)}'; checkpoints of PyTorch's DCP are read, and not "
                           "written. DCP reads a save by HuggingFaceStorageReader")
     if scheme != "file":
-        raise InvalidSpec(f"{what} is {given!r}; it has to be a path or \"file:PATH\", as files "
+        raise InvalidSpec(f"{what} is '{shown(given)}'; it has to be a path or \"file:PATH\", as files "
                           "are written there")
     return _absolute(what, rest)
+
+
+def shown(place: Any) -> str:
+    """The place for messages: without a user, a password, or what may be a signature."""
+    text = str(place)
+    scheme, mark, rest = text.partition("://")
+    if not mark:
+        return text
+    host, slash, path = rest.partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}".partition("?")[0].partition("#")[0]
 
 
 def _split(what: str, given: Any) -> tuple[str, str]:

@@ -293,7 +293,9 @@ S3CredentialsFunction OptionReader::ToCredentials(const Given& given) {
         return CredentialsOf(nb::handle(owner.get())());
       } catch (const nb::python_error& error) {
         return absl::FailedPreconditionError(
-            absl::StrCat("the function of keys raised ", TextOf(error)));
+            // Its text may have a key.
+            absl::StrCat("the function of keys raised ",
+                         nb::cast<std::string>(nb::str(error.type().attr("__name__")))));
       } catch (const std::exception& error) {
         return absl::InvalidArgumentError(absl::StrCat("the function of keys: ", error.what()));
       }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -129,10 +130,23 @@ TEST(S3ListingTest, RefusesWhatMakesNoSense) {
     S3Listing listing;
     EXPECT_TRUE(absl::IsDataLoss(AddS3Page(page, "", &listing))) << page;
   }
+  std::string many;
+  for (int i = 0; i < 1002; ++i) many += Contents(absl::StrCat("a", i));
+  S3Listing listing;
+  EXPECT_TRUE(absl::IsDataLoss(AddS3Page(Page(many, kEnd), "", &listing)));
+}
+
+TEST(S3ListingTest, EndsWhereAStoreDoesNot) {
   S3Listing endless;
   absl::Status status;
-  for (int i = 0; i < 2000 && status.ok(); ++i) status = AddS3Page(Page("", kNext), "", &endless);
+  for (int i = 0; i < 2000 && status.ok(); ++i) {
+    const std::string next = absl::StrReplaceAll(kNext, {{"a&amp;b", absl::StrCat("t", i)}});
+    status = AddS3Page(Page("", next), "", &endless);
+  }
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  S3Listing turning;
+  ASSERT_TRUE(AddS3Page(Page("", kNext), "", &turning).ok());
+  EXPECT_TRUE(absl::IsDataLoss(AddS3Page(Page("", kNext), "", &turning)));
 }
 
 absl::Status Explained(int number, const std::string& body, absl::StatusCode before,

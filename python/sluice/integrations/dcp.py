@@ -12,15 +12,20 @@ import io
 import os
 from typing import Any
 
+import torch
 from torch.distributed.checkpoint import LoadPlan, LoadPlanner, Metadata, StorageReader
+from torch.distributed.checkpoint.filesystem import _StorageInfo
+from torch.distributed.checkpoint.metadata import (BytesStorageMetadata, ChunkStorageMetadata,
+                                                   MetadataIndex, StorageMeta, TensorProperties,
+                                                   TensorStorageMetadata)
 from torch.distributed.checkpoint.planner import LoadItemType, ReadItem
 from torch.futures import Future
 
 import sluice
-from sluice import _sluice
-from sluice._dcp import METADATA, metadata_bytes
-from sluice._dcp_pickle import read_metadata
-from sluice._dtypes import dtype_name
+from sluice import Unsupported, _sluice
+from sluice._dcp import METADATA, Stored, contents_of, metadata_bytes
+from sluice._dcp_pickle import Record, read_metadata
+from sluice._dtypes import TORCH_NAMES, dtype_name
 from sluice._paths import checkpoint_of
 
 
@@ -51,15 +56,16 @@ class Reader(StorageReader):
         return isinstance(checkpoint_id, (str, os.PathLike)) and bool(os.fspath(checkpoint_id))
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
-        """Collective; blocks. Rank 0 reads it for all; its pickle may name nothing but metadata."""
+        """Collective; blocks. Rank 0 reads it for all. Nothing that its pickle names is called."""
         def read() -> str | None:
             if self._session.rank > 0:
                 return None
             return base64.b85encode(metadata_bytes(self._place, self._options)).decode()
 
         data = base64.b85decode(self._session._exchange("load", read)[0])
-        metadata: Metadata = read_metadata(data, f"{self._place}/{METADATA}", own_classes=True)
-        return metadata
+        record = read_metadata(data, METADATA)
+        contents_of(record)  # what DCP writes
+        return _own_metadata(record)
 
     def set_up_storage_reader(self, metadata: Metadata, is_coordinator: bool, *args: Any,
                               **kwargs: Any) -> None:
@@ -111,22 +117,51 @@ class Reader(StorageReader):
         return parts
 
     def _read_bytes(self, items: list[ReadItem], planner: LoadPlanner) -> None:
-        """Reads each value once, by one rank, and tells the others."""
-        assert self._metadata is not None
+        """Rank 0 reads each value, and tells the others. DCP gets plain values, which it unpickles.
+        """
         session = self._session
         wanted = session._exchange("load", lambda: [item.storage_index.fqn for item in items])
         names = sorted({name for own in wanted for name in own})
-        places = {index.fqn: info for index, info in self._metadata.storage_data.items()
-                  if index.fqn in names}
+        if not names:
+            return
+        stored = Stored.find(session, lambda: self._place, self._options)
 
         def read() -> dict[str, str]:
-            own = names[session.rank::session.size]
-            ranges = [(i, places[name].offset, places[name].length) for i, name in enumerate(own)]
-            found = _sluice.read_ranges(self._place, [places[name].relative_path for name in own],
-                                        ranges, self._options) if own else []
-            return {name: base64.b85encode(data).decode() for name, data in zip(own, found)}
+            return {name: _saved(stored.value_of(name)) for name in names} if session.rank == 0 else {}
 
-        values = {name: text for answer in session._exchange("load", read)
-                  for name, text in answer.items()}
+        values = session._exchange("load", read)[0]
         for item in items:
             planner.load_bytes(item, io.BytesIO(base64.b85decode(values[item.storage_index.fqn])))
+
+
+def _saved(value: Any) -> str:
+    """The plain value as torch.save writes it. The checkpoint's own bytes may hold anything."""
+    saved = io.BytesIO()
+    torch.save(value, saved)
+    return base64.b85encode(saved.getvalue()).decode()
+
+
+def _own_metadata(record: Record) -> Metadata:
+    """PyTorch's objects, with the fields that loads need."""
+    def stored(name: str, one: Record) -> Any:
+        if one.kind == "BytesStorageMetadata":
+            return BytesStorageMetadata()
+        dtype = str(one.fields["properties"].fields["dtype"])
+        if dtype not in TORCH_NAMES:
+            raise Unsupported(f"tensor '{name}' of the checkpoint is of torch.{dtype}, which "
+                              "Sluice does not move", tensor=name)
+        chunks = [ChunkStorageMetadata(torch.Size(chunk.fields["offsets"]),
+                                       torch.Size(chunk.fields["sizes"]))
+                  for chunk in one.fields["chunks"]]
+        return TensorStorageMetadata(TensorProperties(dtype=getattr(torch, dtype)),
+                                     torch.Size(one.fields["size"]), chunks)
+
+    places = {MetadataIndex(index.fqn, index.offset, index.number): _StorageInfo(
+        info.fields["relative_path"], info.fields["offset"], info.fields["length"])
+        for index, info in record.fields["storage_data"].items()}
+    planned = record.fields.get("planner_data")
+    paths = {name: path for name, path in planned.items() if isinstance(path, tuple) and all(
+        type(step) in (str, int) for step in path)} if isinstance(planned, dict) else None
+    return Metadata({name: stored(name, one)
+                     for name, one in record.fields["state_dict_metadata"].items()},
+                    planner_data=paths, storage_data=places, storage_meta=StorageMeta())

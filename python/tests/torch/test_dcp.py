@@ -10,6 +10,8 @@ import pickle
 import random
 import struct
 import threading
+import types
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -333,17 +335,96 @@ def test_a_pickle_may_not_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
                 metadata.storage_data[index] = _StorageInfo(file.name, begin,
                                                             len(item.getvalue()))
         edit_metadata(place, moved)
-    calls: list[Callable[[], Any]] = [lambda: load(place, emptied(state))]
-    if where != "item":  # DCP reads values by its own ways
-        with sluice.Session.local() as session:
-            calls.append(lambda: dcp.load(emptied(state), storage_reader=Reader(place, session)))
-            for call in calls:
-                with pytest.raises(BaseException, match=r"it names posix\.system"):
-                    call()
-    else:
-        with pytest.raises(sluice.InvalidSpec, match=r"it names posix\.system"):
-            calls[0]()
+    with sluice.Session.local() as session:
+        for call in (lambda: load(place, emptied(state)),
+                     lambda: dcp.load(emptied(state), storage_reader=Reader(place, session))):
+            with pytest.raises(BaseException, match=r"it names posix\.system"):
+                call()
     assert not (tmp_path / "evil").exists()
+
+
+@pytest.mark.parametrize("pickled, text", [
+    (b"\x80\x04}" + b")" + b"\x85" * 1000000 + b"K\x01s.", "a key that is a tuple"),
+    (b"\x80\x04Nr\xff\xff\xff\x7f.", "a NoneType"),  # a memo of 2^31 places
+    (b"\x80\x04cbuiltins\neval\n.", r"it names builtins\.eval"),
+    (b"\x80\x04\x8c\x05torch\x8c\x10serialization.os\x93.", r"it names torch\.serialization\.os"),
+    (b"\x80\x04\x8b\xff\xff\xff\x7f.", "step 0x8b"),
+    (b"\x80\x04\x8a\xff" + b"\x01" * 255 + b".", "a number of 255 bytes"),
+    (b"\x80\x04N", "index out of range"),
+    (b"\x80\x04.", "pop from empty list"),
+    (b"\x80\x04ctorch\nfloat32\n)R.", "a call of what is no function"),
+    (b"\x80\x04cpathlib\nPosixPath\n}\x8c\x06existsK\x01sb.", "a state of what has none"),
+])
+def test_bad_metadata(tmp_path: Path, pickled: bytes, text: str) -> None:
+    place = save(tmp_path, {"w": torch.zeros(4)})
+    (place / ".metadata").write_bytes(pickled)
+    with pytest.raises(sluice.InvalidSpec, match=f"is not what DCP writes.*{text}"):
+        load(place, {"w": torch.zeros(4)})
+
+
+def test_a_value_is_plain(tmp_path: Path) -> None:
+    for value in ({1, 2}, 1j):
+        place = save(tmp_path, {"w": torch.zeros(2), "v": value}, str(type(value).__name__))
+        with pytest.raises(sluice.Unsupported, match="'v' of the checkpoint is") as raised:
+            load(place, {"w": torch.zeros(2), "v": 0})
+        assert raised.value.tensor == "v"
+    place = save(tmp_path, {"v": {"raw": b"\x00\xff", "size": torch.Size([1])}}, "reader")
+    state = {"v": {"raw": b"", "size": None}}
+    with sluice.Session.local() as session:
+        dcp.load(state, storage_reader=Reader(place, session))
+    assert state == {"v": {"raw": b"\x00\xff", "size": (1,)}}
+
+
+def test_a_value_is_small(tmp_path: Path) -> None:
+    # A list of two lists that are one, and so on: 2^60 parts. DCP itself would not end.
+    place = save(tmp_path, {"v": [[1], 2]})
+    file = place / "__0_0.distcp"
+    item = io.BytesIO()
+    with zipfile.ZipFile(item, "w") as archive:
+        archive.writestr("x/data.pkl", b"\x80\x04]K\x01a" + b"".join(
+            b"q" + bytes([i]) + b"]h" + bytes([i]) + b"ah" + bytes([i]) + b"a"
+            for i in range(60)) + b".")
+    file.write_bytes(item.getvalue())
+
+    def moved(metadata: Any) -> None:
+        for index in metadata.storage_data:
+            metadata.storage_data[index] = _StorageInfo(file.name, 0, len(item.getvalue()))
+
+    edit_metadata(place, moved)
+    with pytest.raises(sluice.Unsupported, match="too many parts"):
+        load(place, {"v": [[0], 0]})
+
+
+def test_conjugates_are_refused(tmp_path: Path) -> None:
+    values = torch.randn(4, dtype=torch.complex64)
+    for number, one in enumerate((torch.conj(values), torch.imag(torch.conj(values)))):
+        place = save(tmp_path, {"w": one}, str(number))
+        ours = emptied({"w": one.clone()})
+        try:
+            load(place, ours)
+        except sluice.Unsupported as error:
+            assert "save a clone" in str(error)
+        else:
+            assert torch.equal(ours["w"], one)  # DCP has written a plain one
+
+
+def test_values_need_a_place(tmp_path: Path) -> None:
+    place = save(tmp_path, {"w": torch.ones(2), "more": {"n": 5}})
+    ours = {"w": torch.zeros(2), "more": types.MappingProxyType({"n": 0})}
+    with pytest.raises(sluice.InvalidSpec, match="'more.n' is in a mappingproxy"):
+        load(place, ours)
+    assert ours["w"].tolist() == [0, 0]
+
+
+def test_no_secret_is_shown(tmp_path: Path) -> None:
+    for place in ("http://user:SECRET@127.0.0.1:1/x", "s3://KEY:SECRET@bucket/x",
+                  "http://127.0.0.1:1/x?X-Amz-Signature=SECRET"):
+        for call in (lambda: load(place, {"w": torch.zeros(2)}, attempts_max=1),
+                     lambda: sluice.save(f"dcp:{place}", {"w": torch.zeros(2)}),
+                     lambda: sluice.save(place, {"w": torch.zeros(2)})):
+            with pytest.raises(sluice.Error) as raised:
+                call()
+            assert "SECRET" not in str(raised.value)
 
 
 def damaged(place: Path, edit: Callable[[bytearray], None]) -> None:
@@ -372,6 +453,10 @@ def test_what_is_damaged_is_said(tmp_path: Path) -> None:
 
     def size(metadata: Any, size: list[int]) -> None:
         metadata.state_dict_metadata["w"].chunks[0].sizes = torch.Size(size)
+        whole_size(metadata, size)
+
+    def whole_size(metadata: Any, size: list[int]) -> None:
+        metadata.state_dict_metadata["w"].size = torch.Size(size)
 
     def flip(data: bytearray) -> None:
         at = data.index(struct.pack("<f", 77.0))
@@ -379,7 +464,7 @@ def test_what_is_damaged_is_said(tmp_path: Path) -> None:
 
     invalid, lost = sluice.InvalidSpec, sluice.DataLoss
     fails(0, lambda place: (place / ".metadata").unlink(), invalid,
-          "has no checkpoint of PyTorch's DCP")
+          "no checkpoint of PyTorch's DCP: cannot open")
     fails(1, lambda place: (place / ".metadata").rename(place / "__0.metadata"),
           sluice.Unsupported, "saved by each rank for itself")
     fails(2, lambda place: damaged(place, flip), lost, "a CRC")
@@ -399,6 +484,8 @@ def test_what_is_damaged_is_said(tmp_path: Path) -> None:
     fails(9, lambda place: (place / "__0_0.distcp").unlink(), invalid, "__0_0.distcp")
     fails(10, lambda place: (place / ".metadata").write_bytes(b"\x80\x04."), invalid,
           "is not what DCP writes")
+    fails(12, lambda place: edit_metadata(place, lambda data: whole_size(data, [501])), invalid,
+          "its chunks are not all of it")
     fails(11, lambda place: edit_metadata(place, lambda data: data.storage_data.clear()), invalid,
           "is not what DCP writes")
 

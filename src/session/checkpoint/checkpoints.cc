@@ -20,6 +20,7 @@
 #include "session/checkpoint/given_catalog.h"
 #include "session/peers/share_text.h"
 #include "session/peers/together.h"
+#include "storage/http/http_url.h"
 #include "tensor/check.h"
 #include "tensor/error_text.h"
 
@@ -163,8 +164,8 @@ absl::Status Checkpoints::UseCatalog(const std::string& uri,
                                      const CheckpointOptions& options, const MemoryRules& rules,
                                      CheckpointInput* input, StoredArrays* arrays) {
   if (IsOneFile(uri)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(uri, " is the name of a file, and a catalog names files of a place"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        ShownUrl(uri), " is the name of a file, and a catalog names files of a place"));
   }
   SLUICE_ASSIGN_OR_RETURN(*arrays, FindArrays(options.catalog, tensors, peers_->rank()));
   return BindArrays(arrays->tensors, rules, peers_->rank(), input);

@@ -14,8 +14,8 @@
 namespace sluice {
 namespace {
 
-// A million objects.
 constexpr int kPagesMax = 1000;
+constexpr size_t kObjectsOfPage = 1000;  // as S3ListQuery asks for
 
 absl::Status NoSense(absl::string_view what) {
   return absl::DataLossError(absl::StrCat("the listing of a store has ", what));
@@ -46,7 +46,11 @@ absl::Status AddS3Page(absl::string_view page, absl::string_view prefix, S3Listi
   absl::string_view rest;
   if (!absl::StrContains(page, "<ListBucketResult")) return NoSense("a page that is none");
   std::string others;  // what is outside of objects, whose keys may look like anything
+  const size_t before = listing->objects.size();
   for (rest = page; absl::StrContains(rest, "<Contents>");) {
+    if (listing->objects.size() - before > kObjectsOfPage) {
+      return NoSense(absl::StrCat("a page of more than ", kObjectsOfPage, " objects"));
+    }
     absl::StrAppend(&others, rest.substr(0, rest.find("<Contents>")));
     const absl::optional<absl::string_view> contents = XmlField(rest, "Contents", &rest);
     if (!contents) return NoSense("an object that is cut off");
@@ -59,7 +63,9 @@ absl::Status AddS3Page(absl::string_view page, absl::string_view prefix, S3Listi
   if (listing->is_whole) return absl::OkStatus();
   const absl::optional<std::string> token =
       XmlText(XmlField(others, "NextContinuationToken").value_or(""));
-  if (!token || token->empty()) return NoSense("a page that says neither its end nor the next one");
+  if (!token || token->empty() || *token == listing->token) {
+    return NoSense("a page that says neither its end nor the next one");
+  }
   if (listing->pages >= kPagesMax) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "a listing of more than ", kPagesMax, " pages: give an index, or a longer ", "prefix"));
