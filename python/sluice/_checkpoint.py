@@ -60,7 +60,7 @@ def load(session: Group, uri: str | os.PathLike[str], state: Any, *, rename: Ren
         parts = entries.read(state, "dst", rename, None if stored is None else stored.values)
         entries.check_values()
         return [parts, {name: value.value is None for name, value in entries.values.items()},
-                strict]
+                sorted(entries.tied), strict]
 
     entries = _Entries(session)
     if isinstance(uri, str) and uri.startswith("dcp:"):
@@ -80,7 +80,8 @@ def load(session: Group, uri: str | os.PathLike[str], state: Any, *, rename: Ren
     found: _Found | None = None
     if values or needed or strict is not None:
         found = _Found(session, place, options, rows, stored)
-        found.compare(names, values, needed, strict)
+        tied = {name for *_, own, _ in answers for name in own}
+        found.compare(names, tied, values, needed, strict)
         merged = {key: tensor for key, tensor in merged.items() if key[0] in found.tensors}
     if stored is not None:
         if missing := sorted({key[0] for key in merged} - stored.tensors):
@@ -196,12 +197,14 @@ class _Found:
                 raise InvalidSpec(f"{shown(place)}: what it has as {VALUES_KEY} is not from a save"
                                   ) from None
 
-    def compare(self, tensors: set[str], values: set[str], needed: set[str],
+    def compare(self, tensors: set[str], tied: set[str], values: set[str], needed: set[str],
                 strict: bool | None) -> None:
-        """Finds what either side lacks. `needed`: those of `values` that are not None. InvalidSpec,
-        as `strict` says."""
+        """Finds what either side lacks. InvalidSpec, as `strict` says.
+
+        `tied`: other names of `tensors`. `needed`: those of `values` that are not None.
+        """
         self.missing = sorted((tensors - self.tensors) | (needed - self.values.keys()))
-        self.unexpected = sorted((self.tensors - tensors - (values - needed)) |
+        self.unexpected = sorted((self.tensors - tensors - tied - (values - needed)) |
                                  (self.values.keys() - values))
         wrong = [] if strict is False else [
             f"the checkpoint lacks {_named(self.missing)}"] if self.missing else []
@@ -233,6 +236,8 @@ class _Entries:
         self._session = session
         self._entries: dict[_Key, Entry] = {}
         self.finish: Callable[[], None] | None = None
+        #: Other names of tensors, in the checkpoint: of those that share memory.
+        self.tied: set[str] = set()
         #: What is no tensor, by the names in the checkpoint.
         self.values: dict[str, Value] = {}
         self._module: tuple[Any, Any] | None = None  # and its state dict
@@ -253,6 +258,7 @@ class _Entries:
                                   tensor=name)
             self.values[name] = value
         self.finish = half.finish
+        self.tied = {_renamed(rename, name) for name in half.aliases}
         for entry in half.entries:
             own = half.renames.get(entry.name, entry.name)
             key = self._key(_renamed(rename, own), entry)

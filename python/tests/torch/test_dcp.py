@@ -293,6 +293,24 @@ def test_casts_and_names(tmp_path: Path) -> None:
     assert "the checkpoint lacks 'w'" in error_of(load, place, state)["text"]
 
 
+def test_tied_weights_are_there_twice(tmp_path: Path) -> None:
+    class Tied(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.head = torch.nn.Linear(3, 3)
+            self.embed = torch.nn.Embedding(3, 3)
+            self.embed.weight = self.head.weight
+
+    model = Tied()
+    place = save(tmp_path, model.state_dict())
+    sluice.save(tmp_path / "own", model, progress=False)
+    for where in (f"dcp:{place}", tmp_path / "own"):
+        other = Tied()
+        stats = sluice.load(where, other, strict=True, progress=False)
+        assert stats["unexpected"] == []
+        assert torch.equal(other.embed.weight, model.head.weight)
+
+
 def test_a_scattered_item(tmp_path: Path) -> None:
     # The pickle of many strides is longer than what is read of an item's begin.
     state = {"w" * 5000: torch.arange(100000.0)}
