@@ -65,7 +65,7 @@ FlagGroups CheckpointFlags(CheckpointBenchOptions* o) {
 
 void AddFlags(CLI::App* app, CheckpointBenchOptions* o) {
   FlagGroups groups = CheckpointFlags(o);
-  FlagRanges<CheckpointOptions>(&o->call, &groups);
+  const FlagRanges<CheckpointOptions> ranges(&o->call, &groups);
   AddFlags(app, groups);
   AddFabric(app, &o->fabric)->group("Knobs");
   AddCheck(

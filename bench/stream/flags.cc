@@ -156,7 +156,7 @@ FlagGroups StreamFlags(StreamBenchOptions* options) {
 
 void AddStreamFlags(CLI::App* app, StreamBenchOptions* options) {
   FlagGroups groups = StreamFlags(options);
-  FlagRanges<StreamOptions>(&options->stream, &groups);
+  const FlagRanges<StreamOptions> ranges(&options->stream, &groups);
   AddFlags(app, groups);
   AddFabric(app, &options->fabric)->group("Knobs");
   AddCheck(

@@ -188,7 +188,7 @@ absl::Status LoadWith(
     options.catalog = TwoHalves();
     std::string uri = dir.uri();
     spoil(rank, &options, &uri);
-    const absl::Status status = LoadCheckpoint(session, uri, mine.tensors, options).status();
+    absl::Status status = LoadCheckpoint(session, uri, mine.tensors, options).status();
     if (!status.ok()) mine.ExpectPoisoned(kRound);
     return status;
   });

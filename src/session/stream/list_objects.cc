@@ -63,6 +63,7 @@ absl::StatusOr<std::vector<ObjectFile>> ListInStore(const SourceAddress& address
       const std::vector<S3Object> objects,
       ListStore(address, SuffixOf(source.format), OpenOptionsOf(source), retry, stop));
   std::vector<ObjectFile> files;
+  files.reserve(objects.size());
   for (const S3Object& object : objects) files.push_back({object.name, object.bytes});
   return files;
 }
