@@ -162,7 +162,9 @@ TEST(GivenCatalogTest, FillsAnyLayoutFromAnyArraysReadingEachByteOnce) {
       ASSERT_TRUE(info.ok()) << info.status();
       EXPECT_EQ(info->tensors.size(), tensors.size());
     });
-    if (takes_all) EXPECT_EQ(bytes_read, FileBytes(tensors));
+    if (takes_all) {
+      EXPECT_EQ(bytes_read, FileBytes(tensors));
+    }
     EXPECT_LE(bytes_read, FileBytes(tensors));
     if (testing::Test::HasFailure()) FAIL() << "seed " << seed;
   }
