@@ -13,7 +13,7 @@ from typing import Any
 
 from . import _sluice
 from ._catalog import CheckpointEntry
-from ._dcp_items import Array, array_in, plain_in, read_items
+from ._dcp_items import Array, Item, array_in, plain_in, read_items
 from ._dcp_pickle import BadPickle, Index, Record, read_metadata, sizes
 from ._dtypes import TORCH_NAMES
 from ._errors import DataLoss, Disagreement, Error, InvalidSpec, Unsupported
@@ -130,8 +130,7 @@ class Stored:
             if self._session.rank > 0:
                 return None
             found = []
-            for name in ordered:
-                value = self.value_of(name)
+            for name, value in zip(ordered, self.values_of(ordered)):
                 if not is_plain(value):
                     raise Unsupported(f"'{name}' of the checkpoint is a {type(value).__name__}; "
                                       "numbers, texts, None, and lists, tuples and dicts of these "
@@ -141,14 +140,21 @@ class Stored:
 
         return dict(zip(ordered, self._session._exchange("load", read)[0]))
 
-    def value_of(self, name: str) -> Any:
-        """A value that is no tensor. Blocks. Unsupported: it is no plain one."""
-        try:
-            return read_items(self._place, self._files, [self._bytes[name]], self._options,
-                              plain_in)[0]
-        except InvalidSpec as error:
-            raise Unsupported(f"'{name}' of the checkpoint is no plain value: {error}",
-                              tensor=name) from None
+    def values_of(self, names: list[str]) -> list[Any]:
+        """Values that are no tensors. Blocks. Unsupported: one is no plain value."""
+        def look(item: Item) -> Any:
+            try:
+                return plain_in(item)
+            except InvalidSpec as error:
+                return error
+
+        found = read_items(self._place, self._files, [self._bytes[name] for name in names],
+                           self._options, look)
+        for name, value in zip(names, found):
+            if isinstance(value, InvalidSpec):
+                raise Unsupported(f"'{name}' of the checkpoint is no plain value: {value}",
+                                  tensor=name)
+        return found
 
     def check_unchanged(self) -> None:
         """Collective; blocks. DataLoss: somebody has saved at the place meanwhile."""

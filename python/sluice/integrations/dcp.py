@@ -127,7 +127,9 @@ class Reader(StorageReader):
         stored = Stored.find(session, lambda: self._place, self._options)
 
         def read() -> dict[str, str]:
-            return {name: _saved(stored.value_of(name)) for name in names} if session.rank == 0 else {}
+            if session.rank > 0:
+                return {}
+            return dict(zip(names, map(_saved, stored.values_of(names))))
 
         values = session._exchange("load", read)[0]
         for item in items:

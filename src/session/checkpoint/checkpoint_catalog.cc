@@ -72,11 +72,7 @@ absl::Status Resolve(absl::Span<const CheckpointTensor> tensors, const FoundByNa
         CheckFit(tensor, there.shape, ElementName(there.type), DTypeOf(there.type)));
     catalog->entries.push_back({at->second.file, *DTypeOf(there.type), there.begin});
   }
-  if (missing.empty()) return absl::OkStatus();
-  std::vector<absl::string_view> there;
-  for (const auto& [name, place] : found) there.push_back(name);
-  std::sort(there.begin(), there.end());
-  return MissingError(missing, there);
+  return CheckNoneMissing(missing, found);
 }
 
 // Each once: a tensor may have several destinations.

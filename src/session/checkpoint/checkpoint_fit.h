@@ -2,6 +2,7 @@
 #ifndef SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_FIT_H_
 #define SLUICE_SRC_SESSION_CHECKPOINT_CHECKPOINT_FIT_H_
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,16 @@ absl::Status CheckFit(const CheckpointTensor& wanted, absl::Span<const int64_t> 
 // NotFound, with some of the names that are missing. `there`: the names that the checkpoint has.
 absl::Status MissingError(const std::vector<std::string>& missing,
                           absl::Span<const absl::string_view> there);
+
+// The same where a map by names, `there`, lacks some; OK where it lacks none.
+template <typename ByName>
+absl::Status CheckNoneMissing(const std::vector<std::string>& missing, const ByName& there) {
+  if (missing.empty()) return absl::OkStatus();
+  std::vector<absl::string_view> names;
+  for (const auto& [name, value] : there) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return MissingError(missing, names);
+}
 
 }  // namespace sluice
 

@@ -314,10 +314,8 @@ absl::StatusOr<StoredArrays> FindArrays(absl::Span<const CheckpointEntry> catalo
     }
   }
   arrays.ignored = static_cast<int64_t>(found.size() - names.size());
-  if (missing.empty()) return arrays;
-  std::vector<absl::string_view> there;
-  for (const auto& [name, stored] : found) there.push_back(name);
-  return MissingError(missing, there);
+  SLUICE_RETURN_IF_ERROR(CheckNoneMissing(missing, found));
+  return arrays;
 }
 
 absl::StatusOr<std::vector<std::string>> NamesIn(absl::Span<const CheckpointEntry> catalog) {
