@@ -109,7 +109,8 @@ struct CheckpointStats {
   int64_t pieces = 0;           // that this rank is a member of
   int64_t file_pieces = 0;      // that it read or wrote: summed over ranks, all pieces
   int64_t file_bytes = 0;       // of these: summed over ranks, the bytes of the tensors
-  int64_t bytes_read = 0;       // from storage, alignment and retries included
+  int64_t bytes_read = 0;       // from storage, alignment and retries included; file_bytes where
+                                // ranks share a mapping
   int64_t header_bytes = 0;     // read by rank 0, beside them
   int64_t bytes = 0;            // of the local tensors, as they lie in the files
   int64_t sent_bytes = 0;       // to other ranks
@@ -148,9 +149,10 @@ absl::StatusOr<CheckpointInfo> ReadCheckpointInfo(Session* session, const std::s
 // either, in a directory or a store of S3, it is all *.safetensors that are not shards of a save
 // (docs/checkpoints.md). A place that ends in ".safetensors" is one file, which is the checkpoint.
 // Elements are cast to the tensors' dtypes.
-// With "mmap:", bytes that one rank alone wants are copied from the mapping. The process then gets
-// a handler of SIGBUS, as StreamSource::uri says. Without an accelerator, up to 7 threads of the
-// call's own help to copy: CPUs that the process may use, over the ranks of its node, less one.
+// With "mmap:", ranks that are all on one node copy their parts from the mapping. On several nodes
+// this holds for bytes that one rank alone wants. The process then gets a handler of SIGBUS, as
+// StreamSource::uri says. Without an accelerator, up to 7 threads of the call's own help to copy:
+// CPUs that the process may use, over the ranks of its node, less one.
 // Bad input is found before anything is written, and every rank gets an error. InvalidArgument:
 // tensors, options, views, a header. ResourceExhausted: boxes cut a tensor into too many parts.
 // NotFound: no checkpoint, or tensors that it lacks. DataLoss: a file is too short, or of another

@@ -6,7 +6,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -15,14 +17,19 @@
 #include "gtest/gtest.h"
 #include "main/fails.h"
 #include "oracle/make_layout.h"
+#include "session/world.h"
 #include "sluice/checkpoint.h"
 #include "sluice/session.h"
+#include "transport/loopback/loopback.h"
 
 namespace sluice {
 namespace {
 
 using checkpoint_test::CheckpointDir;
+using checkpoint_test::FileBytes;
 using checkpoint_test::kRound;
+using checkpoint_test::RandomBoxTensors;
+using checkpoint_test::RandomTensors;
 using checkpoint_test::RankTensors;
 using checkpoint_test::WithSessions;
 using oracle::MakeLayout;
@@ -61,6 +68,47 @@ TEST(MappedLoadTest, LargeTensorsArriveWhole) {
           FAIL() << scheme << ", " << ranks << " ranks, pieces of " << piece_bytes;
         }
       }
+    }
+  }
+}
+
+void OnOneNode(int ranks, const std::function<void(int rank, Session* session)>& body) {
+  const auto run = [&](session_test::Rank& self) {
+    const int rank = self.rank;
+    auto session = Session::Create(std::move(self.fabric), SessionOptions()).value();
+    body(rank, session.get());
+    self.meet();
+    EXPECT_TRUE(session->Close().ok());
+  };
+  const std::vector<int> nodes(static_cast<size_t>(ranks), 0);
+  session_test::RunRanksOn(MakeLoopbackFabrics(nodes), run, /*direct=*/false);
+}
+
+// Ranks of one node copy their parts by themselves. Yet each piece counts as read once.
+TEST(MappedLoadTest, RanksOfOneNodeSendNothing) {
+  constexpr int kRanks = 3;
+  for (const uint64_t seed : {0, 1, 2, 3, 4, 5, 6, 7}) {
+    const std::vector<TensorTransfer> tensors = seed == 0  ? LargeTensors(kRanks)
+                                                : seed < 4 ? RandomTensors(seed, 2, kRanks)
+                                                           : RandomBoxTensors(seed, 2, kRanks);
+    const CheckpointDir dir;
+    dir.Write(tensors, 2, true);
+    for (const char* scheme : {"mmap:", "buffered:"}) {
+      std::atomic<int64_t> sent = 0;
+      std::atomic<int64_t> read = 0;
+      OnOneNode(kRanks, [&](int rank, Session* session) {
+        RankTensors mine(tensors, Side::kDestination, rank, seed);
+        CheckpointOptions options;
+        options.piece_bytes = 70'001;
+        options.budget_bytes = int64_t{24} << 20;
+        const auto stats =
+            LoadCheckpoint(session, scheme + dir.path(), mine.tensors, options).value();
+        mine.ExpectHolds(kRound);
+        sent += stats.sent_bytes;
+        read += stats.bytes_read;
+      });
+      EXPECT_EQ(sent == 0, scheme == std::string("mmap:")) << scheme << seed;
+      EXPECT_EQ(read, FileBytes(tensors)) << scheme << seed;
     }
   }
 }

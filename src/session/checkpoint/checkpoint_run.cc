@@ -21,6 +21,11 @@ int64_t ViewBytes(const BoundView& view, DType dtype) {
 
 }  // namespace
 
+// An accelerator reads its own staging fast, and other memory slowly.
+bool CheckpointRun::MayLend(const Source& source, const Device& device) {
+  return source.lends() && device.staging_is_device_memory();
+}
+
 // Pieces then come in the order of the files' bytes.
 std::vector<CheckpointPlanTensor> CheckpointRun::SortByFile(
     absl::Span<const CheckpointTensor> tensors) {
@@ -69,9 +74,8 @@ absl::StatusOr<std::unique_ptr<CheckpointRun>> CheckpointRun::Make(
   run->work_ = run->MakeWork(window);
   run->work_->set_staging(own.device->traits().staging);
   run->work_->set_progress(options.progress, bytes);
-  // An accelerator reads its own staging fast, and other memory slowly.
-  run->work_->set_may_lend(own.source != nullptr && own.source->lends() &&
-                           own.device->staging_is_device_memory());
+  run->work_->set_may_lend(own.source != nullptr && MayLend(*own.source, *own.device));
+  run->work_->set_shares_mapping(own.shares_mapping);
   ShardRunnerOptions runner;
   runner.slots = limits->slots;
   runner.window = window;
@@ -104,7 +108,11 @@ CheckpointStats CheckpointRun::stats() const {
   stats.file_pieces = work_->file_pieces_done();
   stats.file_bytes = work_->file_bytes_done();
   stats.sent_bytes = work_->sent_bytes();
-  if (parts_.source != nullptr) stats.bytes_read = parts_.source->counters().bytes_read;
+  if (parts_.shares_mapping) {
+    stats.bytes_read = stats.file_bytes;
+  } else if (parts_.source != nullptr) {
+    stats.bytes_read = parts_.source->counters().bytes_read;
+  }
   if (parts_.writer != nullptr) stats.writing = absl::Nanoseconds(parts_.writer->writing_ns());
   stats.retries = runner_->read_counters().retries;
   stats.slots_max = limits_.slots;

@@ -25,6 +25,7 @@ struct CheckpointRunParts {
   std::vector<CheckpointPlace> places;   // of the tensors, in their order
   std::vector<std::string> files;        // for messages
   std::unique_ptr<Source> source;        // kLoad
+  bool shares_mapping = false;           // kLoad: CheckpointWork::set_shares_mapping
   CheckpointWriter* writer = nullptr;    // kSave; must outlive the run
   std::unique_ptr<Transport> transport;  // null: one rank
   std::unique_ptr<Device> device;
@@ -37,6 +38,9 @@ class CheckpointRun {
   static absl::StatusOr<std::unique_ptr<CheckpointRun>> Make(
       CheckpointRunParts parts, absl::Span<const CheckpointTensor> tensors,
       const CheckpointOptions& options);
+
+  // Whether bytes of the source may stay there until they are copied.
+  static bool MayLend(const Source& source, const Device& device);
 
   ShardRunner* runner() { return runner_.get(); }
   int ready_fd() const { return parts_.source == nullptr ? -1 : parts_.source->ready_fd(); }

@@ -25,6 +25,7 @@ void CheckpointWork::set_progress(CheckpointProgress* progress, absl::Span<const
 bool CheckpointWork::NextPiece(ShardPiece* piece) {
   CheckpointPiece& next = pieces_[static_cast<size_t>(given_) % pieces_.size()];
   if (over() || !plan_->NextPiece(&next)) return false;
+  next.alone |= shares_mapping_;
   *piece = ShardPiece();
   piece->id = CheckpointPlan::IdOf(next);
   piece->channel = static_cast<int>(next.number % kCheckpointChannels);
@@ -45,7 +46,7 @@ bool CheckpointWork::NextPiece(ShardPiece* piece) {
 absl::Status CheckpointWork::Done(const ShardPiece& piece, const std::byte*) {
   const CheckpointPiece& done = PieceOf(piece);
   ++pieces_done_;
-  if (HasFile(done)) {
+  if (done.file_rank == rank_) {
     ++file_pieces_done_;
     file_bytes_done_ += done.bytes;
   }

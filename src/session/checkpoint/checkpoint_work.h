@@ -61,6 +61,9 @@ class CheckpointWork : public ShardWork {
   // Whether bytes that this rank alone wants may stay where the source has them until they are
   // copied.
   void set_may_lend(bool may_lend) { may_lend_ = may_lend; }
+  // Whether each rank takes its own parts of all pieces from a mapping, and sends none. Equal on
+  // all ranks. Only the file rank counts a piece as read.
+  void set_shares_mapping(bool shares) { shares_mapping_ = shares; }
   // May be null. `bytes`: of each tensor in the files.
   void set_progress(CheckpointProgress* progress, absl::Span<const int64_t> bytes);
 
@@ -71,7 +74,9 @@ class CheckpointWork : public ShardWork {
   const CheckpointPlace& PlaceOf(const CheckpointPiece& piece) const {
     return (*places_)[static_cast<size_t>(piece.tensor)];
   }
-  bool HasFile(const CheckpointPiece& piece) const { return piece.file_rank == rank_; }
+  bool HasFile(const CheckpointPiece& piece) const {
+    return shares_mapping_ || piece.file_rank == rank_;
+  }
   // One; or one or more, if the rank has boxes. Valid until the next call.
   absl::Span<const CheckpointPart> OwnParts(const CheckpointPiece& piece);
   // Adds a message of each own part, to or from the file rank. The parts lie in the block one after
@@ -99,6 +104,7 @@ class CheckpointWork : public ShardWork {
 
  private:
   bool may_lend_ = false;
+  bool shares_mapping_ = false;
   CheckpointProgress* progress_ = nullptr;
   std::vector<int64_t> bytes_before_;    // each tensor, in the files; of progress_
   std::vector<CheckpointPiece> pieces_;  // by index

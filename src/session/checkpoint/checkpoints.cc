@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "session/base/team_device.h"
@@ -103,6 +104,22 @@ absl::Status Checkpoints::Carry(const char* call, const CheckpointOptions& optio
 }
 
 // ---- Loading.
+
+// Ranks of one node have one page cache. From there each copies its parts sooner than others send
+// them.
+absl::StatusOr<bool> Checkpoints::SharesMapping(const SourceAddress& address,
+                                                const CheckpointRunParts& parts,
+                                                const absl::Status& own) {
+  const absl::Span<const int> nodes = peers_->fabric()->node_of_rank();
+  if (address.scheme != "mmap" || nodes.size() == 1 ||
+      absl::c_any_of(nodes, [&](int node) { return node != nodes[0]; })) {
+    return false;
+  }
+  const bool lends = own.ok() && CheckpointRun::MayLend(*parts.source, *parts.device);
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<std::string> records,
+                          peers_->Exchange(own, lends ? "lends" : "", kLoadCall));
+  return absl::c_all_of(records, [](const std::string& record) { return !record.empty(); });
+}
 
 // Rank 0 looks for all, so that nothing is read twice.
 absl::Status Checkpoints::ShareFound(const char* call, const CheckpointOptions& options,
@@ -226,6 +243,11 @@ absl::StatusOr<CheckpointStats> Checkpoints::Load(const std::string& uri,
   if (status.ok()) {
     parts.source = *std::move(source);
     parts.device = *std::move(device);
+  }
+  const absl::StatusOr<bool> shares = SharesMapping(*address, parts, status);
+  if (!shares.ok()) return shares.status();
+  parts.shares_mapping = *shares;
+  if (status.ok()) {
     run = CheckpointRun::Make(std::move(parts), tensors, options);
     status = run.status();
   }

@@ -23,6 +23,8 @@ namespace sluice {
 class CheckpointFiles;
 struct CheckpointInput;
 class CheckpointRun;
+struct CheckpointRunParts;
+struct SourceAddress;
 struct StoredArrays;
 
 // All calls are collective, and wait; no run is in flight. `rules`: what the session's device
@@ -54,6 +56,9 @@ class Checkpoints {
   // Passes what rank 0 finds on to all ranks, as text.
   absl::Status ShareFound(const char* call, const CheckpointOptions& options, Transport* transport,
                           OwnWorkFunction find, std::string* text);
+  // Whether each rank takes its parts from a mapping by itself: all are on one node, and may.
+  absl::StatusOr<bool> SharesMapping(const SourceAddress& address, const CheckpointRunParts& parts,
+                                     const absl::Status& own);
   // Carries `run` on until it is done on all ranks.
   absl::Status Carry(const char* call, const CheckpointOptions& options, CheckpointRun* run);
   absl::StatusOr<CheckpointStats> SaveInto(CheckpointFiles* files, const std::string& directory,
