@@ -23,11 +23,7 @@ wrong. tools/report/report.py shows the results.
 import argparse
 import json
 import mmap
-import os
 import pathlib
-import re
-import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -39,7 +35,8 @@ sys.path[:0] = [str(ROOT / "bench/figures"), str(ROOT / "scripts")]
 import loads  # noqa: E402  after the folders are known
 import rounds  # noqa: E402
 import torch_env  # noqa: E402
-from rounds import SPAWN, Failure, call, free_port, positive, size_of, spread  # noqa: E402
+from rounds import (SPAWN, Failure, call, free_port, positive, results_of,  # noqa: E402
+                    size_of, spread, take_turns)
 
 PARTS = ("redistributions", "small", "start-up", "checkpoints")
 # runai-model-streamer wants humanize, and the wheel of Sluice wants nanobind-backend.
@@ -60,35 +57,6 @@ def ratios(times, way, others):
                   for i, own in enumerate(times[way]))
 
 
-def as_torchrun(python, processes, more, script, *arguments):
-    """Runs ranks as torchrun does, with `more` in the environment. One that fails ends all."""
-    environment = {key: value for key, value in os.environ.items()
-                   if not re.match(r"SLUICE_(?!UCX_)|OMPI_|PMI|SLURM_", key)}
-    environment.update(more, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()),
-                       WORLD_SIZE=str(processes), LOCAL_WORLD_SIZE=str(processes),
-                       OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="lo")
-    with tempfile.TemporaryFile("w+") as said:
-        ranks = [subprocess.Popen([python, str(script), *map(str, arguments)], stdout=said,
-                                  stderr=said, env={**environment, "RANK": str(rank),
-                                                    "LOCAL_RANK": str(rank)})
-                 for rank in range(processes)]
-        end = time.monotonic() + TIMEOUT_S
-        try:
-            while any(rank.poll() is None for rank in ranks):
-                if any(rank.poll() for rank in ranks) or time.monotonic() > end:
-                    break
-                time.sleep(0.1)
-        finally:
-            wrong = any(rank.poll() != 0 for rank in ranks)
-            for rank in ranks:
-                if rank.poll() is None:
-                    rank.kill()
-                rank.wait()
-        if wrong:
-            said.seek(0)
-            raise Failure(f"{script} failed:\n{said.read()[-3000:]}")
-
-
 def fault_us():
     """Microseconds of the first touch of a page, more than of the second."""
     def touch(memory):
@@ -102,13 +70,14 @@ def fault_us():
         return (touch(memory) - touch(memory)) / pages * 1e6
 
 
-def redistributions(options, python, folder):
-    file = folder / "redistributions.json"
+def redistributions(options, python):
     cases, faults = [], spread(fault_us() for _ in range(options.rounds))
     for memory, more in MEMORY.items():
-        as_torchrun(python, options.processes, more, HERE / "redistribute.py", "--json", file,
-                    "--size", options.size, "--rounds", options.rounds)
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = results_of([python, "-m", "torch.distributed.run", "--nproc-per-node",
+                            options.processes, "--master-port", free_port(),
+                            HERE / "redistribute.py", "--size", options.size, "--rounds",
+                            options.rounds], timeout=TIMEOUT_S,
+                           variables={"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", **more})
         cases += [redistribution(case, memory) for case in found["cases"]]
     return {"processes": options.processes, "size": options.size, "torch": found["torch"],
             "sluice": found["sluice"], "report": found["report"], "fault_us": faults,
@@ -125,39 +94,29 @@ def redistribution(case, memory):
                             "collective": ratios(times, own, ["collective"])} for own in OWN}}
 
 
-def small(options, python, folder):
+def small(options, python):
     """What Python costs beside C++: the difference of medians, round by round."""
-    programs = {"c++": [options.bench, "small-sync"],
-                **{way: [python, HERE / "small_sync.py", "--way", way]
-                   for way in ("bound", "sync")}}
-    syncs, starts = {name: [] for name in programs}, {name: [] for name in programs}
-    shape = {}
-    for number in range(options.rounds):
-        for name in list(programs) if number % 2 == 0 else reversed(list(programs)):
-            file = folder / "small.json"
-            call([*SPAWN, 2, *programs[name], "--json", file],
-                 variables={"OMP_NUM_THREADS": "1"})
-            found = json.loads(file.read_text(encoding="utf-8"))
-            syncs[name].append(spread(found["sync_us"])["median"])
-            starts[name].append(spread(found["start_us"])["median"])
-            shape = {"ranks": found["ranks"], "tensors": found["tensors"]}
-    extra = {way: spread(own - base for own, base in zip(syncs[way], syncs["c++"]))
-             for way in ("bound", "sync")}
-    more = spread(own - base for own, base in zip(starts["bound"], starts["c++"]))
-    return {**shape, "sync_us": {way: spread(one) for way, one in syncs.items()},
+    script = [python, HERE / "small_sync.py", "--way"]
+    programs = {"c++": [options.bench, "small-sync"], "bound": [*script, "bound"],
+                "sync": [*script, "sync"], "one": [*script, "bound", "--tensors", 1]}
+
+    def turn(way):
+        return {way: results_of([*SPAWN, 2, *programs[way]], variables={"OMP_NUM_THREADS": "1"})}
+
+    def medians(key):
+        return {way: [spread(one[way][key])["median"] for one in found] for way in programs}
+
+    def more(times, way):
+        return spread(own - base for own, base in zip(times[way], times["c++"]))
+
+    [(_, found)] = take_turns(options.rounds, [{}],
+                              lambda: [lambda way=way: turn(way) for way in programs])
+    syncs, starts = medians("sync_us"), medians("start_us")
+    return {**{key: found[0]["c++"][key] for key in ("ranks", "tensors")},
+            "sync_us": {way: spread(syncs[way]) for way in ("c++", "bound", "sync")},
             "start_us": {way: spread(starts[way]) for way in ("c++", "bound")},
-            "start_of_one_us": start_of_one(options, python, folder), "start_more_us": more,
-            "more_us": extra}
-
-
-def start_of_one(options, python, folder):
-    times = []
-    for _ in range(options.rounds):
-        file = folder / "one.json"
-        call([*SPAWN, 2, python, HERE / "small_sync.py", "--way", "bound", "--tensors", 1, "--json",
-              file], variables={"OMP_NUM_THREADS": "1"})
-        times.append(spread(json.loads(file.read_text(encoding="utf-8"))["start_us"])["median"])
-    return spread(times)
+            "start_of_one_us": spread(starts["one"]), "start_more_us": more(starts, "bound"),
+            "more_us": {way: more(syncs, way) for way in ("bound", "sync")}}
 
 
 def newest_wheel(options):
@@ -167,7 +126,7 @@ def newest_wheel(options):
     return max(wheels, key=lambda one: one.stat().st_mtime, default=None)
 
 
-def start_up(options, python, _):
+def start_up(options, python):
     """A new interpreter that imports, less one that does not."""
     def seconds(code):
         begin = time.monotonic()
@@ -181,30 +140,18 @@ def start_up(options, python, _):
     return {"import_ms": imports, "wheel_bytes": wheel and wheel.stat().st_size}
 
 
-def checkpoints(options, python, _):
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="checkpoint-", dir=options.folder))
-    try:
-        checkpoint = loads.Checkpoint(folder, options.bytes)
-        ways = loads.Loads(python, checkpoint, call)
+def checkpoints(options, python):
+    with tempfile.TemporaryDirectory(prefix="checkpoint-", dir=options.folder) as folder:
+        checkpoint = loads.made(python, pathlib.Path(folder, "model.safetensors"), options.bytes)
+        ways = loads.Loads(python, checkpoint)
         chosen, tried = {}, []
         for case in loads.CASES:
             chosen[case], more = ways.best(case, options.tries)
             tried += more
-        times = {case: {way: [] for way in chosen[case]} for case in loads.CASES}
-        for number in range(options.rounds):
-            for case in loads.CASES:
-                for way, time_us in ways.turns(case, chosen[case], number % 2 == 1).items():
-                    times[case][way].append(time_us)
-        rows = []
-        for case, all_times in times.items():
-            for way, of in all_times.items():
-                ratio = ratios(all_times, "sluice", [way])
-                rows.append({"case": case, "way": way, "version": ways.versions[way],
-                             "setting": chosen[case][way], "time_us": spread(of), "ratio": ratio})
-        return {"bytes": checkpoint.bytes, "tensors": checkpoint.tensors, "rows": rows,
-                "tried": tried}
-    finally:
-        shutil.rmtree(folder)
+        found = take_turns(options.rounds, [{"case": case} for case in loads.CASES],
+                           lambda case: ways.turns(case, chosen[case]))
+        return {"bytes": checkpoint.bytes, "tensors": checkpoint.tensors,
+                "rows": rounds.rows_of(found, "sluice"), "tried": tried}
 
 
 MEASURE = {"redistributions": redistributions, "small": small, "start-up": start_up,
@@ -251,16 +198,15 @@ def main():
     parts = {"head": {}}  # comes first
     if options.json.exists():
         parts = json.loads(options.json.read_text(encoding="utf-8"))
-    with tempfile.TemporaryDirectory(prefix="compare-torch-") as folder:
-        for name in options.names:
-            begin = time.monotonic()
-            found = MEASURE[name](options, environment.python, pathlib.Path(folder))
-            head = {**rounds.head(f"bench/python/compare_torch.py --only {name}", options.rounds),
-                    "quick": options.quick}
-            parts = {**parts, "head": {**head, "command": command}, name: {**head, **found}}
-            rounds.write(options.json, parts)
-            print(f"compare_torch.py: {name} took {(time.monotonic() - begin) / 60:.1f} minutes",
-                  file=sys.stderr, flush=True)
+    for name in options.names:
+        begin = time.monotonic()
+        found = MEASURE[name](options, environment.python)
+        head = {**rounds.head(f"bench/python/compare_torch.py --only {name}", options.rounds),
+                "quick": options.quick}
+        parts = {**parts, "head": {**head, "command": command}, name: {**head, **found}}
+        rounds.write(options.json, parts)
+        print(f"compare_torch.py: {name} took {(time.monotonic() - begin) / 60:.1f} minutes",
+              file=sys.stderr, flush=True)
     return 0
 
 

@@ -26,8 +26,11 @@ except ImportError:
 def header(path):
     with open(path, "rb") as file:
         length, = struct.unpack("<Q", file.read(8))
-        return {name: entry for name, entry in json.loads(file.read(length)).items()
-                if name != "__metadata__"}
+        entries = json.loads(file.read(length))
+    entries.pop("__metadata__", None)
+    for entry in entries.values():
+        entry["data_offsets"] = [8 + length + at for at in entry["data_offsets"]]  # in the file
+    return entries
 
 
 def sluice_way(scheme):

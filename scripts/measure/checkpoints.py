@@ -8,15 +8,15 @@ builds for CPUs are (PIP_EXTRA_INDEX_URL).
 
 example: compare.py checkpoints --bytes 64M --rounds 2 --json /tmp/checkpoints.json
 """
-import json
 import pathlib
-import struct
+import sys
 import tempfile
-import zlib
 
 import packages
-from rounds import (MPIRUN, ROOT, Failure, call, into_page_cache, out_of_page_cache, positive,
-                    results_of, size_of)
+from rounds import MPIRUN, ROOT, positive, results_of, size_of
+
+sys.path.append(str(ROOT / "bench/python"))
+import loads  # noqa: E402  after the folder is known
 
 BASELINE = "sluice, 1 process"
 PACKAGES = ("python3-venv",)
@@ -51,28 +51,11 @@ def build(args):
     pathlib.Path(args.folder).mkdir(parents=True, exist_ok=True)
     args.made = args.stack.enter_context(
         tempfile.TemporaryDirectory(prefix="checkpoint-", dir=args.folder))
-    args.tensors = max(FILES, args.bytes // TENSOR_BYTES)
-    args.flags = ["--shape", f"{SIDE},{SIDE}", "--dtype", "f32", "--tensors", args.tensors]
+    tensors = max(FILES, args.bytes // TENSOR_BYTES)
+    args.flags = ["--shape", f"{SIDE},{SIDE}", "--dtype", "f32", "--tensors", tensors]
     sluice(args, args.ranks, ["--path", f"buffered:{args.made}", "--make", "--shard-bytes",
-                              -(-args.tensors // FILES) * TENSOR_BYTES])
-    args.files = sorted(pathlib.Path(args.made).glob("*.safetensors"))
-    args.checksum = checksum_of(args.files)
-
-
-def checksum_of(files):
-    places = {}
-    for path in files:
-        with open(path, "rb") as file:
-            length, = struct.unpack("<Q", file.read(8))
-            for name, entry in json.loads(file.read(length)).items():
-                if name != "__metadata__":
-                    places[name] = path, *(8 + length + at for at in entry["data_offsets"])
-    checksum = 0
-    for name, (path, begin, end) in sorted(places.items()):
-        with open(path, "rb") as file:
-            file.seek(begin)
-            checksum = zlib.crc32(file.read(end - begin), zlib.crc32(name.encode(), checksum))
-    return checksum
+                              -(-tensors // FILES) * TENSOR_BYTES])
+    args.checkpoint = loads.Checkpoint(sorted(pathlib.Path(args.made).glob("*.safetensors")))
 
 
 def cases(_):
@@ -80,18 +63,14 @@ def cases(_):
 
 
 def turns(args, case):
-    prepare = out_of_page_cache if case == "cold" else into_page_cache
+    def prepared(way):
+        args.checkpoint.prepare(case)
+        return way()
 
-    def own(processes):
-        prepare(args.files)
-        return sluice_times(args, processes, case)
-
-    def library(way):
-        prepare(args.files)
-        return library_times(args, way)
-
-    return [*(lambda n=n: own(n) for n in dict.fromkeys((1, args.ranks))),
-            *(lambda way=way: library(way) for way in args.libraries)]
+    return [*(lambda n=n: prepared(lambda: sluice_times(args, n, case))
+              for n in dict.fromkeys((1, args.ranks))),
+            *(lambda way=way: prepared(lambda: library_times(args, way))
+              for way in args.libraries)]
 
 
 def sluice(args, processes, flags):
@@ -111,19 +90,14 @@ def sluice_times(args, processes, case):
 
 
 def library_times(args, way):
-    output = call([args.python, "-B", ROOT / "bench/python/load_once.py",
-                   {"safetensors": "safe-open"}.get(way, way), *args.files],
-                  variables={"RUNAI_STREAMER_LOG_LEVEL": "WARNING"})
-    found = json.loads(output.splitlines()[-1])
-    if (found["checksum"], found["tensors"]) != (args.checksum, args.tensors):
-        raise Failure(f"{way} loaded something else than the files hold: {found}")
+    found = args.checkpoint.load(args.python, {"safetensors": "safe-open"}.get(way, way))
     return {way: times(args, found["time_us"], found["version"])}
 
 
 def times(args, time_us, version):
     return {"version": version, "time_us": float(time_us),
-            "gb_per_s": args.tensors * TENSOR_BYTES / time_us / 1e3}
+            "gb_per_s": args.checkpoint.bytes / time_us / 1e3}
 
 
 def extra(args, _):
-    return {"bytes": args.tensors * TENSOR_BYTES, "files": FILES, "missing": args.missing}
+    return {"bytes": args.checkpoint.bytes, "files": FILES, "missing": args.missing}

@@ -9,56 +9,42 @@ minutes.
 """
 import argparse
 import json
-import os
-import subprocess
+import pathlib
 import sys
 
-ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench/figures"))
 
-
-def count(ranks, program):
-    command = [os.path.join(ROOT, "scripts/smpi.sh"), "-n", str(ranks), "--messages", *program]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(command)}\nfailed with {done.returncode}")
-    return json.loads(done.stdout)["stages"]
+import rounds  # noqa: E402  after the folder is known
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ranks", default="16,64,512")
+    parser.add_argument("--ranks", type=rounds.listed(int), default=[16, 64, 512])
     parser.add_argument("--code", default="now")
-    parser.add_argument("--program")
-    parser.add_argument("--json")
+    parser.add_argument("--program", type=pathlib.Path)
+    parser.add_argument("--json", type=pathlib.Path)
     return parser.parse_args()
 
 
 def main():
     arguments = parse_arguments()
-    program = [os.path.abspath(arguments.program)] if arguments.program else []
-    for ranks in map(int, arguments.ranks.split(",")):
-        row = {"code": arguments.code, "ranks": ranks, "stages": count(ranks, program)}
-        for stage in row["stages"]:
+    program = [arguments.program.resolve()] if arguments.program else []
+    rows = {}
+    if arguments.json and arguments.json.exists():
+        found = json.loads(arguments.json.read_text(encoding="utf-8"))["rows"]
+        rows = {(row["code"], row["ranks"]): row for row in found}
+    for ranks in arguments.ranks:
+        stages = json.loads(rounds.call([rounds.ROOT / "scripts/smpi.sh", "-n", ranks, "--messages",
+                                         *program], timeout=None))["stages"]
+        rows[arguments.code, ranks] = {"code": arguments.code, "ranks": ranks, "stages": stages}
+        for stage in stages:
             print(f"{arguments.code} {ranks:4} {stage['stage']:14} {stage['control_max']:6} "
                   f"{stage['us']:9.0f} us", flush=True)
         if arguments.json:
-            keep(arguments.json, row)
-
-
-def keep(path, row):
-    """Adds the row, in the place of an older one."""
-    found = {"command": "scripts/smpi.sh -n RANKS --messages", "rows": []}
-    if os.path.exists(path):
-        with open(path, encoding="utf-8") as file:
-            found = json.load(file)
-    rows = [other for other in found["rows"]
-            if (other["code"], other["ranks"]) != (row["code"], row["ranks"])]
-    found["rows"] = sorted(rows + [row], key=lambda each: (each["code"], each["ranks"]))
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(found, file, indent=1)
-        file.write("\n")
+            rounds.write(arguments.json, {"command": "scripts/smpi.sh -n RANKS --messages",
+                                          "rows": [rows[key] for key in sorted(rows)]})
 
 
 if __name__ == "__main__":
-    main()
+    rounds.main_of(main)

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the stages of a stream out of a trace: who read, copied, queued and computed when. Of a
-trace without a stream it draws the gate: buckets and bytes of transfers in flight over time.
+"""Draws the stages of a stream out of a trace: who read, copied, queued and computed when.
 
 usage: draw_trace.py [--rank R] [--from S] [--to S] [--title TEXT] TRACE.json OUT.svg
 
@@ -11,13 +10,13 @@ one lane overlap, the colour is denser. Where the device is emulated, the lane s
   overlap   1 - (time in which the consumer waited) / (time in which a read, an exchange or a copy
             was under way): as `sluice-bench stream` has it, but of what is drawn
   reading   the share of the time in which at least one read was under way
-  peak      without a stream: the most buckets, and bytes of staging, in flight
 
-Exit codes: 2, there is no trace with a stream or a transfer of that rank; 1, OUT cannot be written.
+Exit codes: 2, there is no trace with a stream of that rank; 1, OUT cannot be written.
 Standard library only.
 """
 import argparse
 import json
+import pathlib
 import sys
 from xml.sax.saxutils import escape
 
@@ -57,42 +56,6 @@ def spans_of(trace, rank):
     threads = [event["args"]["name"] for event in events
                if event.get("name") == "thread_name" and event.get("pid") in processes]
     return spans, any("emulated" in name for name in [*processes.values(), *threads])
-
-
-def gate_of(trace, rank):
-    """[(seconds, value)] of buckets and of bytes in flight."""
-    return [[(event["ts"] / 1e6, event["args"][key]) for event in trace["traceEvents"]
-             if event["ph"] == "C" and event["pid"] == rank + 1
-             and event["name"] == f"{key} in flight"] for key in ("buckets", "bytes")]
-
-
-def draw_gate(lines, begin, end, title):
-    """Each as steps below the one before."""
-    high, height = 140, TOP + 2 * (140 + 2 * GAP) + 24
-
-    def x(at):
-        return LEFT + (at - begin) / (end - begin) * (WIDTH - LEFT - 10)
-
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
-             'font-family="sans-serif" font-size="13" fill="#808080">',
-             f'<text x="10" y="22" font-size="15">{escape(title)}</text>']
-    for row, (name, points, color) in enumerate(zip(("buckets", "bytes"), lines, (LANES[0][2],
-                                                                                 LANES[1][2]))):
-        base = TOP + (row + 1) * (high + 2 * GAP) - 2 * GAP
-        most = max([value for _, value in points], default=0)
-        path, last = [], 0.0
-        for at, value in points:
-            y = base - high * value / (most or 1)
-            path += [f"{x(at):.2f},{last or base:.2f}", f"{x(at):.2f},{y:.2f}"]
-            last = y
-        parts += [f'<text x="10" y="{base - high + 12}">{name}</text>',
-                  f'<text x="10" y="{base - high + 30}">{most:,}</text>',
-                  f'<path d="M{LEFT},{base}H{WIDTH - 10}" stroke="#808080" stroke-width="0.5"/>',
-                  f'<polyline points="{" ".join(path)}" fill="none" stroke="{color}"/>']
-    parts += [f'<text x="{LEFT}" y="{height - 8}">{begin:.3g} s</text>',
-              f'<text x="{WIDTH - 10}" y="{height - 8}" text-anchor="end">{end:.3g} s</text>',
-              "</svg>"]
-    return "\n".join(parts) + "\n"
 
 
 def queued(spans):
@@ -150,56 +113,35 @@ def main():
         with open(arguments.trace, encoding="utf-8") as file:
             trace = json.load(file)
         spans, emulated = spans_of(trace, arguments.rank)
-        gate = gate_of(trace, arguments.rank)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        sys.exit(usage(f"{arguments.trace}: {type(error).__name__}: {error}"))
-    if not spans.get("consume") and gate[0]:
-        return show_gate(arguments, gate)
+        fail(2, f"{arguments.trace}: {type(error).__name__}: {error}")
     if not spans.get("consume"):
-        sys.exit(usage(f"{arguments.trace}: rank {arguments.rank} has neither consumed nor moved "
-                       "anything in it"))
+        fail(2, f"{arguments.trace}: rank {arguments.rank} has consumed nothing in it")
     spans["queued"] = queued(spans)
     everything = [span for kind in spans.values() for span in kind]
     begin = max(arguments.begin, min(a for a, _, _ in everything))
     end = min(arguments.end, max(b for _, b, _ in everything))
     if not end > begin:
-        sys.exit(usage("--from and --to leave nothing to draw"))
+        fail(2, "--from and --to leave nothing to draw")
     lanes = [(name, clip(spans.get(kind, []), begin, end), color) for name, kind, color in LANES]
     if emulated:
         lanes[1] = ("copy (emulated)", *lanes[1][1:])
     work = [span for kind in ("storage_read", "exchange", "device_copy")
             for span in clip(spans.get(kind, []), begin, end)]
     waits = clip(spans.get("consumer_wait", []), begin, end)
-    write(arguments.out, draw(lanes, waits, begin, end, arguments.title))
+    try:
+        pathlib.Path(arguments.out).write_text(draw(lanes, waits, begin, end, arguments.title),
+                                               encoding="utf-8")
+    except OSError as error:
+        fail(1, error)
     overlap = max(0.0, 1 - union(waits) / union(work)) if union(work) > 0 else 1.0
     print(f"overlap {overlap:.3f}, "
           f"reading {union(lanes[0][1]) / (end - begin):.3f} of {end - begin:.3f} s")
-    return None
 
 
-def show_gate(arguments, gate):
-    begin = max(arguments.begin, gate[0][0][0])
-    end = min(arguments.end, gate[0][-1][0])
-    if not end > begin:
-        sys.exit(usage("--from and --to leave nothing to draw"))
-    gate = [[point for point in line if begin <= point[0] <= end] for line in gate]
-    write(arguments.out, draw_gate(gate, begin, end, arguments.title))
-    buckets, held = (max([value for _, value in line], default=0) for line in gate)
-    print(f"peak {buckets} buckets, {held} bytes of staging, in {end - begin:.3f} s")
-
-
-def write(path, text):
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        print(f"draw_trace.py: {error}", file=sys.stderr)
-        sys.exit(1)
-
-
-def usage(text):
+def fail(code, text):
     print(f"draw_trace.py: {text}", file=sys.stderr)
-    return 2
+    sys.exit(code)
 
 
 if __name__ == "__main__":
