@@ -1,7 +1,6 @@
 // sluice-bench: measures and checks Sluice, on one rank or many, whatever has started them.
 #include <CLI/CLI.hpp>
 #include <iostream>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "job/exit_codes.h"
 #include "job/help.h"
+#include "sluice/status.h"
 #include "sluice/store.h"
 #include "world/store/store_check.h"
 
@@ -45,9 +46,7 @@ absl::Status Serve(const Flags& flags) {
   options.bind = flags.bind;
   options.port = flags.port;
   if (!flags.token_file.empty()) {
-    auto token = ReadTokenFile(flags.token_file);
-    if (!token.ok()) return token.status();
-    options.token = *std::move(token);
+    SLUICE_ASSIGN_OR_RETURN(options.token, ReadTokenFile(flags.token_file));
   }
   RaiseFileLimit();
   // Before there are other threads, so that only this one hears of signals.
@@ -56,9 +55,8 @@ absl::Status Serve(const Flags& flags) {
   sigaddset(&ends, SIGINT);
   sigaddset(&ends, SIGTERM);
   sigprocmask(SIG_BLOCK, &ends, nullptr);
-  const auto server = StoreServer::Listen(options);
-  if (!server.ok()) return server.status();
-  std::printf("listening on %s\n", (*server)->address().c_str());
+  SLUICE_ASSIGN_OR_RETURN(const auto server, StoreServer::Listen(options));
+  std::printf("listening on %s\n", server->address().c_str());
   std::fflush(stdout);
   int signal = 0;
   while (sigwait(&ends, &signal) != 0) {

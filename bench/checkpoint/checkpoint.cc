@@ -18,6 +18,7 @@
 #include "job/command.h"
 #include "report/progress_bar.h"
 #include "sluice/session.h"
+#include "sluice/status.h"
 
 namespace sluice::bench {
 namespace {
@@ -33,16 +34,14 @@ class CheckpointCommand final : public Command {
 
  private:
   absl::StatusOr<KnobList> Describe() override {
-    if (absl::Status status = CheckFlags(options_); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckFlags(options_));
     const absl::StatusOr<std::string> directory = DirectoryOf(options_);
     if (directory.ok()) directory_ = *directory;
     if (options_.make && !directory.ok()) return directory.status();
     if (options_.layout.empty() && !options_.has_system()) {
       options_.layout = DefaultLayoutText(report_.world);
     }
-    absl::StatusOr<TransferSpec> spec = TensorsOf(options_);
-    if (!spec.ok()) return spec.status();
-    spec_ = *std::move(spec);
+    SLUICE_ASSIGN_OR_RETURN(spec_, TensorsOf(options_));
     return KnobsOf(Config(options_));
   }
 
@@ -53,12 +52,11 @@ class CheckpointCommand final : public Command {
     SessionOptions session_options;
     session_options.timeout = session_options.patience = options_.timeout();
     session_options.progress_thread = options_.progress_thread;
-    auto session = Session::Create(std::move(fabric), session_options);
-    if (!session.ok()) return session.status();
+    SLUICE_ASSIGN_OR_RETURN(auto session, Session::Create(std::move(fabric), session_options));
     absl::Status status;
-    if (options_.make) status = SaveAll(session->get());
-    if (status.ok()) status = LoadAll(session->get());
-    const absl::Status closed = (*session)->Close();
+    if (options_.make) status = SaveAll(session.get());
+    if (status.ok()) status = LoadAll(session.get());
+    const absl::Status closed = session->Close();
     // What is left under way cannot be finalised.
     if (!closed.ok()) End(status.ok() ? closed : status);
     return status;
@@ -70,28 +68,25 @@ class CheckpointCommand final : public Command {
 
   absl::Status SaveAll(Session* session) {
     absl::StatusOr<RankTensors> mine = RankTensors::Create(spec_, false, rank(), options_.seed);
-    absl::Status status = OnAll(mine.status(), session);
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(OnAll(mine.status(), session));
     mine->Fill();
     CheckpointResult result = {.mode = "save"};
     for (int i = 0; i < options_.iterations; ++i) {
-      const absl::StatusOr<CheckpointStats> stats =
+      SLUICE_ASSIGN_OR_RETURN(
+          const CheckpointStats stats,
           Shown("save", i + 1, options_.iterations, [&](const CheckpointOptions& call) {
             return SaveCheckpoint(session, directory_, mine->tensors(), call);
-          });
-      if (!stats.ok()) return stats.status();
-      const absl::StatusOr<std::vector<CheckpointRecord>> all = Gather({*stats, 0}, session);
-      if (!all.ok()) return all.status();
-      AddIteration(*all, true, &result);
+          }));
+      SLUICE_ASSIGN_OR_RETURN(const auto all, Gather({stats, 0}, session));
+      AddIteration(all, true, &result);
     }
     Report(std::move(result));
-    return status;
+    return absl::OkStatus();
   }
 
   absl::Status LoadAll(Session* session) {
     absl::StatusOr<RankTensors> mine = RankTensors::Create(spec_, true, rank(), options_.seed);
-    absl::Status status = OnAll(mine.status(), session);
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(OnAll(mine.status(), session));
     CheckpointResult result = {
         .mode = "load", .checked = check_ != Check::kNone, .sampled = check_ == Check::kSample};
     std::optional<MappedLoad> mapped;
@@ -100,49 +95,46 @@ class CheckpointCommand final : public Command {
       other.mode = name;
       other.is_other = true;
       other.checked = result.checked;
-      status = PrepareMapped(*mine, session, &mapped, &result.others.back());
-      if (!status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(PrepareMapped(*mine, session, &mapped, &result.others.back()));
     }
     for (int i = -options_.warmup; i < options_.iterations; ++i) {
       // Every other round the other way first, so that neither always follows the same one.
       const bool ours_first = i % 2 == 0;
-      if (ours_first) status = LoadOurs(i >= 0, session, &*mine, &result);
-      if (status.ok() && mapped) {
-        status = LoadMapped(i >= 0, *mapped, session, &*mine, &result.others.front());
+      if (ours_first) SLUICE_RETURN_IF_ERROR(LoadOurs(i >= 0, session, &*mine, &result));
+      if (mapped) {
+        SLUICE_RETURN_IF_ERROR(
+            LoadMapped(i >= 0, *mapped, session, &*mine, &result.others.front()));
       }
-      if (status.ok() && !ours_first) status = LoadOurs(i >= 0, session, &*mine, &result);
-      if (!status.ok()) return status;
+      if (!ours_first) SLUICE_RETURN_IF_ERROR(LoadOurs(i >= 0, session, &*mine, &result));
     }
     Report(std::move(result));
-    return status;
+    return absl::OkStatus();
   }
 
   absl::Status LoadOurs(bool timed, Session* session, RankTensors* mine, CheckpointResult* result) {
-    if (absl::Status status = BeforeLoad(session, mine); !status.ok()) return status;
-    const absl::StatusOr<CheckpointStats> stats =
-        Shown("load", ++loads_, options_.warmup + options_.iterations,
-              [&](const CheckpointOptions& call) {
-                return LoadCheckpoint(session, UriOf(options_), mine->tensors(), call);
-              });
-    if (!stats.ok()) return stats.status();
-    const auto all = Gather({*stats, CountWrong(*mine)}, session);
-    if (!all.ok()) return all.status();
-    AddIteration(*all, timed, result);
+    SLUICE_RETURN_IF_ERROR(BeforeLoad(session, mine));
+    SLUICE_ASSIGN_OR_RETURN(const CheckpointStats stats,
+                            Shown("load", ++loads_, options_.warmup + options_.iterations,
+                                  [&](const CheckpointOptions& call) {
+                                    return LoadCheckpoint(session, UriOf(options_), mine->tensors(),
+                                                          call);
+                                  }));
+    SLUICE_ASSIGN_OR_RETURN(const auto all, Gather({stats, CountWrong(*mine)}, session));
+    AddIteration(all, timed, result);
     return absl::OkStatus();
   }
 
   absl::Status LoadMapped(bool timed, const MappedLoad& load, Session* session, RankTensors* mine,
                           CheckpointResult* way) {
-    if (absl::Status status = BeforeLoad(session, mine); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(BeforeLoad(session, mine));
     const int64_t begin_ns = MonotonicNs();
     const absl::Status loaded = load.Run();
     CheckpointRecord record;
     record.stats.seconds = absl::Nanoseconds(MonotonicNs() - begin_ns);
-    if (absl::Status status = OnAll(loaded, session); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(OnAll(loaded, session));
     record.wrong = CountWrong(*mine);
-    const auto all = Gather(record, session);
-    if (!all.ok()) return all.status();
-    AddIteration(*all, timed, way);
+    SLUICE_ASSIGN_OR_RETURN(const auto all, Gather(record, session));
+    AddIteration(all, timed, way);
     return absl::OkStatus();
   }
 
@@ -206,12 +198,12 @@ class CheckpointCommand final : public Command {
                                                        Session* session) {
     std::string bytes(sizeof(mine), '\0');
     std::memcpy(bytes.data(), &mine, sizeof(mine));
-    const absl::StatusOr<std::vector<std::string>> all =
-        ranks_->AllGather(bytes, options_.timeout(), [session] { return session->Poll(); });
-    if (!all.ok()) return all.status();
-    std::vector<CheckpointRecord> records(all->size());
-    for (size_t i = 0; i < all->size(); ++i) {
-      std::memcpy(static_cast<void*>(&records[i]), (*all)[i].data(), sizeof(records[i]));
+    SLUICE_ASSIGN_OR_RETURN(
+        const std::vector<std::string> all,
+        ranks_->AllGather(bytes, options_.timeout(), [session] { return session->Poll(); }));
+    std::vector<CheckpointRecord> records(all.size());
+    for (size_t i = 0; i < all.size(); ++i) {
+      std::memcpy(static_cast<void*>(&records[i]), all[i].data(), sizeof(records[i]));
     }
     return records;
   }

@@ -114,9 +114,7 @@ absl::Status CheckFlags(const CheckpointBenchOptions& o) {
   if (!o.baselines.empty() && !DirectoryOf(o).ok()) {
     return absl::InvalidArgumentError("--baseline needs a directory");
   }
-  if (o.cold && !DirectoryOf(o).ok()) {
-    return absl::InvalidArgumentError("--cold needs a directory");
-  }
+  if (o.cold && !DirectoryOf(o).ok()) return absl::InvalidArgumentError("--cold needs a directory");
   return absl::OkStatus();
 }
 

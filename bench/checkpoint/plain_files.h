@@ -1,18 +1,19 @@
-// The safetensors files of a checkpoint in a directory, read and loaded without the library.
+// The safetensors files of a checkpoint in a directory, read and loaded without a session.
 #ifndef SLUICE_BENCH_CHECKPOINT_PLAIN_FILES_H_
 #define SLUICE_BENCH_CHECKPOINT_PLAIN_FILES_H_
 
-#include <cstdint>
+#include <cstddef>
 #include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "checkpoint/rank_tensors.h"
+#include "storage/format/safetensors.h"
 
 namespace sluice::bench {
 
@@ -29,17 +30,11 @@ struct PlainFile {
 // model.safetensors; without either, all *.safetensors. NotFound if there are none.
 absl::StatusOr<std::vector<PlainFile>> CheckpointFiles(const std::string& directory);
 
-// A tensor, and where in its file its bytes lie.
-struct PlainTensor {
-  std::string name;
-  std::string dtype = {};  // as the header spells it
-  std::vector<int64_t> shape = {};
-  int64_t begin = 0;
-  int64_t end = 0;
-};
-
-// Of a whole file. DataLoss, or InvalidArgument, says what is wrong with the header.
-absl::StatusOr<std::vector<PlainTensor>> ParsePlainHeader(absl::string_view file);
+// Called with a tensor of a file, and with the whole file's bytes.
+using TensorVisit = absl::Status(const SafetensorsTensor& tensor, const std::byte* file);
+// Of the tensors that count. Ends early with what `visit` returns; DataLoss, or InvalidArgument,
+// says what is wrong with the header.
+absl::Status ForEachTensor(const PlainFile& plain, absl::FunctionRef<TensorVisit> visit);
 
 // Takes no rights but to read the files. Nobody may have them mapped. FailedPrecondition if more
 // than a hundredth of a file stays; the system tells that of files only that this process may write
@@ -47,7 +42,7 @@ absl::StatusOr<std::vector<PlainTensor>> ParsePlainHeader(absl::string_view file
 absl::Status DropFromPageCache(const std::vector<std::string>& paths);
 
 // A plain load, to compare with: each rank maps every file, reads its header, and copies its own
-// parts of the tensors. Nothing of the library runs in it.
+// parts of the tensors. Of the library it uses no more than what reads headers.
 class MappedLoad {
  public:
   // Of the checkpoint in `directory` into `tensors`, which must outlive this object. Reads headers.
@@ -62,9 +57,9 @@ class MappedLoad {
   explicit MappedLoad(const RankTensors* tensors) : tensors_(tensors) {}
   // Calls `visit(place of the tensor in tensors_, its entry, the file's bytes)`.
   template <typename Visit>
-  absl::Status ForEachTensor(const PlainFile& plain, Visit visit) const;
-  absl::Status Check(size_t place, const PlainTensor& entry) const;
-  void Copy(size_t place, const PlainTensor& entry, const char* file) const;
+  absl::Status ForEachOfThem(Visit visit) const;
+  absl::Status Check(size_t place, const SafetensorsTensor& entry) const;
+  void Copy(size_t place, const SafetensorsTensor& entry, const std::byte* file) const;
 
   const RankTensors* tensors_;
   std::vector<PlainFile> files_;

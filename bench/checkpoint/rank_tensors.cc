@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "sluice/status.h"
 #include "tensor/round.h"
+#include "workload/json_input.h"
 #include "workload/local_tensor.h"
 #include "workload/numbers.h"
 
@@ -33,17 +35,15 @@ absl::StatusOr<RankTensors> RankTensors::Create(const TransferSpec& spec, bool l
     made.dtype = loads ? tensor.dst_dtype : tensor.src_dtype;
     made.file_dtype = tensor.src_dtype;
     made.layout = loads ? tensor.dst : tensor.src;
-    absl::StatusOr<LocalPart> part = LocalPart::Create(made.layout, made.shape, rank);
-    if (!part.ok()) {
-      return absl::Status(part.status().code(),
-                          absl::StrCat("tensor '", tensor.name, "': ", part.status().message()));
-    }
-    made.view = DenseView(nullptr, part->shape(), made.dtype);
+    SLUICE_ASSIGN_OR_RETURN(LocalPart part,
+                            Prefixed(absl::StrCat("tensor '", tensor.name, "'"),
+                                     LocalPart::Create(made.layout, made.shape, rank)));
+    made.view = DenseView(nullptr, part.shape(), made.dtype);
     side.fillers_.emplace_back(made.dtype, FillModulus(spec),
                                ElementHash::Mixed(tensor.name, seed));
     offsets.push_back(side.bytes_);
-    side.bytes_ += RoundUp(part->elements() * DTypeBytes(made.dtype), kAlignment);
-    side.parts_.push_back(*std::move(part));
+    side.bytes_ += RoundUp(part.elements() * DTypeBytes(made.dtype), kAlignment);
+    side.parts_.push_back(std::move(part));
     side.tensors_.push_back(std::move(made));
   }
   const size_t size = static_cast<size_t>(std::max(side.bytes_, kAlignment));

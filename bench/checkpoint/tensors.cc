@@ -1,15 +1,14 @@
 // From flags, a model, or the headers of a checkpoint to tensors and their layouts.
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <cstddef>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "checkpoint/options.h"
 #include "checkpoint/plain_files.h"
 #include "sluice/layout.h"
-#include "storage/format/safetensors.h"
+#include "sluice/status.h"
 #include "workload/json_input.h"
 #include "workload/model_mapping.h"
 #include "workload/numbers.h"
@@ -32,12 +31,11 @@ struct Layouts {
 };
 
 absl::StatusOr<Layouts> LayoutsOf(const CheckpointBenchOptions& options) {
-  const absl::StatusOr<Layout> load = Layout::Parse(options.layout);
-  if (!load.ok()) return Prefixed("--layout", load.status());
-  if (options.save_layout.empty()) return Layouts{*load, *load};
-  const absl::StatusOr<Layout> save = Layout::Parse(options.save_layout);
-  if (!save.ok()) return Prefixed("--save-layout", save.status());
-  return Layouts{*save, *load};
+  SLUICE_ASSIGN_OR_RETURN(const Layout load, Prefixed("--layout", Layout::Parse(options.layout)));
+  if (options.save_layout.empty()) return Layouts{load, load};
+  SLUICE_ASSIGN_OR_RETURN(const Layout save,
+                          Prefixed("--save-layout", Layout::Parse(options.save_layout)));
+  return Layouts{save, load};
 }
 
 TensorTransfer TensorOf(std::string name, std::vector<int64_t> shape, DType dtype,
@@ -54,76 +52,49 @@ TensorTransfer TensorOf(std::string name, std::vector<int64_t> shape, DType dtyp
 
 absl::StatusOr<TransferSpec> OfFlags(const CheckpointBenchOptions& options,
                                      const Layouts& layouts) {
-  const absl::StatusOr<std::vector<int64_t>> shape = ParseIntegers(options.shape);
-  if (!shape.ok()) return Prefixed("--shape", shape.status());
-  const absl::StatusOr<DType> dtype = ParseDType(options.dtype);
-  if (!dtype.ok()) return Prefixed("--dtype", dtype.status());
+  SLUICE_ASSIGN_OR_RETURN(const auto shape, Prefixed("--shape", ParseIntegers(options.shape)));
+  SLUICE_ASSIGN_OR_RETURN(const DType dtype, Prefixed("--dtype", ParseDType(options.dtype)));
   TransferSpec spec;
   for (int i = 0; i < options.tensors; ++i) {
-    spec.tensors.push_back(TensorOf(absl::StrCat("tensor.", i), *shape, *dtype, layouts));
+    spec.tensors.push_back(TensorOf(absl::StrCat("tensor.", i), shape, dtype, layouts));
   }
   return spec;
 }
 
 absl::StatusOr<TransferSpec> OfModel(const CheckpointBenchOptions& options) {
-  const auto model_text = ReadShippedFile(options.model_file, "models");
-  if (!model_text.ok()) return model_text.status();
-  const auto model = ParseModelFile(*model_text, options.cut);
-  if (!model.ok()) return Prefixed(options.model_file, model.status());
+  SLUICE_ASSIGN_OR_RETURN(const auto model_text, ReadShippedFile(options.model_file, "models"));
+  SLUICE_ASSIGN_OR_RETURN(const auto model,
+                          Prefixed(options.model_file, ParseModelFile(model_text, options.cut)));
   if (!options.has_system()) {
-    const absl::StatusOr<Layouts> layouts = LayoutsOf(options);
-    if (!layouts.ok()) return layouts.status();
+    SLUICE_ASSIGN_OR_RETURN(const Layouts layouts, LayoutsOf(options));
     TransferSpec spec;
-    for (const ModelTensor& tensor : model->tensors) {
-      spec.tensors.push_back(TensorOf(tensor.name, tensor.shape, tensor.dtype, *layouts));
+    for (const ModelTensor& tensor : model.tensors) {
+      spec.tensors.push_back(TensorOf(tensor.name, tensor.shape, tensor.dtype, layouts));
     }
     return spec;
   }
-  const auto system_text = ReadShippedFile(options.system_file, "systems");
-  if (!system_text.ok()) return system_text.status();
-  auto system = ParseSystemFile(*system_text);
-  if (!system.ok()) return Prefixed(options.system_file, system.status());
-  absl::StatusOr<TransferSpec> spec = MapModel(*model, *system);
-  if (!spec.ok()) return Prefixed(options.model_file, spec.status());
-  return spec;
+  SLUICE_ASSIGN_OR_RETURN(const auto system_text, ReadShippedFile(options.system_file, "systems"));
+  SLUICE_ASSIGN_OR_RETURN(auto system, Prefixed(options.system_file, ParseSystemFile(system_text)));
+  return Prefixed(options.model_file, MapModel(model, system));
 }
 
 // Headers alone are read, by each rank.
 absl::StatusOr<TransferSpec> OfDirectory(const std::string& directory, const Layouts& layouts) {
-  const absl::StatusOr<std::vector<PlainFile>> files = CheckpointFiles(directory);
-  if (!files.ok()) return files.status();
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<PlainFile> files, CheckpointFiles(directory));
   std::map<std::string, TensorTransfer> by_name;
-  for (const PlainFile& plain : *files) {
-    const std::string& path = plain.path;
-    std::ifstream file(path, std::ios::binary);
-    if (!file) return absl::NotFoundError(absl::StrCat("cannot open ", path));
-    std::string text(static_cast<size_t>(kSafetensorsPrefixBytes), '\0');
-    file.read(text.data(), kSafetensorsPrefixBytes);
-    const auto bytes = [&text] {
-      return absl::MakeConstSpan(reinterpret_cast<const std::byte*>(text.data()), text.size());
-    };
-    std::error_code error;
-    const auto size = static_cast<int64_t>(std::filesystem::file_size(path, error));
-    const absl::StatusOr<int64_t> header_bytes = SafetensorsHeaderBytes(bytes(), size);
-    if (!header_bytes.ok()) return Prefixed(path, header_bytes.status());
-    text.resize(static_cast<size_t>(*header_bytes));
-    file.seekg(0);
-    file.read(text.data(), *header_bytes);
-    const absl::StatusOr<SafetensorsHeader> header = ParseSafetensorsHeader(bytes(), size);
-    if (!header.ok()) return Prefixed(path, header.status());
-    for (const SafetensorsTensor& tensor : header->tensors) {
-      if (!plain.Counts(tensor.name)) continue;
-      const std::optional<DType> dtype = DTypeOf(tensor.type);
-      if (!dtype || !tensor.unreadable.empty()) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "tensor '", tensor.name,
-            "': ", tensor.unreadable.empty() ? ElementName(tensor.type) : tensor.unreadable));
-      }
-      std::vector<int64_t> shape = tensor.shape;
-      if (shape.empty()) shape.push_back(1);
-      by_name[tensor.name] = TensorOf(tensor.name, std::move(shape), *dtype, layouts);
+  const auto add = [&](const SafetensorsTensor& tensor, const std::byte*) {
+    const std::optional<DType> dtype = DTypeOf(tensor.type);
+    if (!dtype || !tensor.unreadable.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "tensor '", tensor.name,
+          "': ", tensor.unreadable.empty() ? ElementName(tensor.type) : tensor.unreadable));
     }
-  }
+    std::vector<int64_t> shape = tensor.shape;
+    if (shape.empty()) shape.push_back(1);
+    by_name[tensor.name] = TensorOf(tensor.name, std::move(shape), *dtype, layouts);
+    return absl::OkStatus();
+  };
+  for (const PlainFile& plain : files) SLUICE_RETURN_IF_ERROR(ForEachTensor(plain, add));
   if (by_name.empty()) {
     return absl::NotFoundError(absl::StrCat(directory, " has no *.safetensors with tensors"));
   }
@@ -145,15 +116,14 @@ absl::StatusOr<TransferSpec> TensorsOf(const CheckpointBenchOptions& options) {
     if (!options.shape.empty()) return absl::InvalidArgumentError("--shape and --model: give one");
     return OfModel(options);
   }
-  const absl::StatusOr<Layouts> layouts = LayoutsOf(options);
-  if (!layouts.ok()) return layouts.status();
-  if (!options.shape.empty()) return OfFlags(options, *layouts);
+  SLUICE_ASSIGN_OR_RETURN(const Layouts layouts, LayoutsOf(options));
+  if (!options.shape.empty()) return OfFlags(options, layouts);
   if (options.make) return absl::InvalidArgumentError("--make needs --shape, or --model");
   const absl::StatusOr<std::string> directory = DirectoryOf(options);
   if (!directory.ok()) {
     return absl::InvalidArgumentError("over HTTP give --shape or --model: nothing can be listed");
   }
-  return OfDirectory(*directory, *layouts);
+  return OfDirectory(*directory, layouts);
 }
 
 }  // namespace sluice::bench

@@ -1,6 +1,5 @@
 // The one file of the benchmarks that knows which vendor libraries are built in.
 #include <algorithm>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -11,6 +10,7 @@
 #endif
 #if SLUICE_WITH_NCCL
 #include "sluice/nccl.h"
+#include "sluice/status.h"
 #endif
 
 namespace sluice::bench {
@@ -59,12 +59,8 @@ absl::StatusOr<Gpu> OpenGpu(const GpuOptions& options, [[maybe_unused]] int loca
     if (cudaGetDeviceCount(&devices) != cudaSuccess) devices = 0;
     cuda.ordinal = local_rank % std::max(1, devices);
   }
-  absl::StatusOr<std::shared_ptr<Accelerator>> accelerator = MakeCudaAccelerator(cuda);
-  if (!accelerator.ok()) return accelerator.status();
-  absl::StatusOr<std::shared_ptr<TransportMaker>> transport = MakeTransport(options, *accelerator);
-  if (!transport.ok()) return transport.status();
-  gpu.accelerator = *std::move(accelerator);
-  gpu.transport = *std::move(transport);
+  SLUICE_ASSIGN_OR_RETURN(gpu.accelerator, MakeCudaAccelerator(cuda));
+  SLUICE_ASSIGN_OR_RETURN(gpu.transport, MakeTransport(options, gpu.accelerator));
   return gpu;
 #else
   return NotBuiltIn("CUDA");

@@ -13,7 +13,6 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "absl/types/span.h"
 #include "session/base/describe.h"
 
 namespace CLI {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "job/workload_flags.h"
+#include "sluice/status.h"
 #include "workload/case_file.h"
 #include "workload/json_input.h"
 #include "workload/model_mapping.h"
@@ -62,30 +63,24 @@ absl::Status CheckOneKind(const WorkloadOptions& o) {
 }
 
 absl::StatusOr<Workload> ReadCases(const std::string& path) {
-  const auto text = ReadShippedFile(path, "cases");
-  if (!text.ok()) return text.status();
-  auto workload = ParseCaseFile(*text);
-  if (!workload.ok()) return Prefixed(path, workload.status());
-  return workload;
+  SLUICE_ASSIGN_OR_RETURN(const auto text, ReadShippedFile(path, "cases"));
+  return Prefixed(path, ParseCaseFile(text));
 }
 
 absl::StatusOr<Workload> ReadPreset(const WorkloadOptions& options) {
   PresetOptions preset;
   preset.tensors = options.tensors.value_or(preset.tensors);
   if (!options.inline_flags.shape.empty()) {
-    auto shape = ParseIntegers(options.inline_flags.shape);
-    if (!shape.ok()) return Prefixed("--shape", shape.status());
-    preset.shape = *std::move(shape);
+    SLUICE_ASSIGN_OR_RETURN(preset.shape,
+                            Prefixed("--shape", ParseIntegers(options.inline_flags.shape)));
   }
   if (!options.inline_flags.dtype.empty()) {
-    const auto dtype = ParseDTypeName(options.inline_flags.dtype);
-    if (!dtype.ok()) return Prefixed("--dtype", dtype.status());
-    preset.dtype = *dtype;
+    SLUICE_ASSIGN_OR_RETURN(preset.dtype,
+                            Prefixed("--dtype", ParseDTypeName(options.inline_flags.dtype)));
   }
-  auto made = MakePreset(options.preset, preset);
-  if (!made.ok()) return made.status();
+  SLUICE_ASSIGN_OR_RETURN(auto made, MakePreset(options.preset, preset));
   Workload workload;
-  workload.cases.push_back(*std::move(made));
+  workload.cases.push_back(std::move(made));
   return workload;
 }
 
@@ -96,33 +91,26 @@ std::string Stem(const std::string& path) {
 }
 
 absl::StatusOr<Workload> ReadModel(const WorkloadOptions& options) {
-  const auto model_text = ReadShippedFile(options.model_file, "models");
-  if (!model_text.ok()) return model_text.status();
-  const auto model = ParseModelFile(*model_text, options.cut);
-  if (!model.ok()) return Prefixed(options.model_file, model.status());
-  const auto system_text = ReadShippedFile(options.system_file, "systems");
-  if (!system_text.ok()) return system_text.status();
-  const auto system = ParseSystemFile(*system_text);
-  if (!system.ok()) return Prefixed(options.system_file, system.status());
+  SLUICE_ASSIGN_OR_RETURN(const auto model_text, ReadShippedFile(options.model_file, "models"));
+  SLUICE_ASSIGN_OR_RETURN(const auto model,
+                          Prefixed(options.model_file, ParseModelFile(model_text, options.cut)));
+  SLUICE_ASSIGN_OR_RETURN(const auto system_text, ReadShippedFile(options.system_file, "systems"));
+  SLUICE_ASSIGN_OR_RETURN(const auto system,
+                          Prefixed(options.system_file, ParseSystemFile(system_text)));
   std::vector<int64_t> replicas = {1};
   if (!options.replicas.empty()) {
-    auto given = ParseIntegers(options.replicas);
-    if (!given.ok()) return Prefixed("--replicas", given.status());
-    replicas = *std::move(given);
+    SLUICE_ASSIGN_OR_RETURN(replicas, Prefixed("--replicas", ParseIntegers(options.replicas)));
   }
   Workload workload;
-  workload.notes = model->notes;
-  workload.notes.insert(workload.notes.end(), system->notes.begin(), system->notes.end());
+  workload.notes = model.notes;
+  workload.notes.insert(workload.notes.end(), system.notes.begin(), system.notes.end());
   for (const int64_t count : replicas) {
-    System repeated = *system;
-    absl::Status status = Replicate(count, &repeated);
-    if (!status.ok()) return Prefixed("--replicas", status);
-    auto spec = MapModel(*model, repeated);
-    if (!spec.ok()) return Prefixed(options.model_file, spec.status());
+    System repeated = system;
+    SLUICE_RETURN_IF_ERROR(Prefixed("--replicas", Replicate(count, &repeated)));
     Case made;
+    SLUICE_ASSIGN_OR_RETURN(made.spec, Prefixed(options.model_file, MapModel(model, repeated)));
     made.id = absl::StrCat(Stem(options.model_file), "/", Stem(options.system_file));
     if (!options.replicas.empty()) absl::StrAppend(&made.id, "/x", count);
-    made.spec = *std::move(spec);
     workload.cases.push_back(std::move(made));
   }
   return workload;
@@ -131,8 +119,7 @@ absl::StatusOr<Workload> ReadModel(const WorkloadOptions& options) {
 }  // namespace
 
 absl::StatusOr<Workload> MakeWorkload(const WorkloadOptions& options) {
-  absl::Status status = CheckOneKind(options);
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckOneKind(options));
   if (!options.cases_file.empty()) return ReadCases(options.cases_file);
   if (!options.preset.empty()) return ReadPreset(options);
   if (!options.model_file.empty()) return ReadModel(options);

@@ -19,6 +19,7 @@
 #include "absl/strings/str_join.h"
 #include "device/cache_share.h"
 #include "job/last_words.h"
+#include "sluice/status.h"
 #include "tensor/error_text.h"
 #include "transport/deadline.h"
 #include "transport/introduction.h"
@@ -32,8 +33,6 @@ namespace {
 // A yield only says who is next, and Linux gives all who want to run an equal part.
 constexpr int64_t kYields = 20;
 constexpr int64_t kSleepNs = 50'000;
-
-absl::Status NoNews() { return absl::OkStatus(); }
 
 std::string NameOf(absl::Span<const int> ranks) { return NamedRanks(ranks, kCompactRuns).text(); }
 
@@ -146,7 +145,7 @@ Ranks::~Ranks() = default;
 absl::StatusOr<std::unique_ptr<Ranks>> Ranks::Create(std::unique_ptr<Fabric> fabric,
                                                      absl::Duration timeout) {
   auto ranks = std::unique_ptr<Ranks>(new Ranks(std::move(fabric)));
-  if (absl::Status status = ranks->FindHosts(timeout); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(ranks->FindHosts(timeout));
   return ranks;
 }
 
@@ -155,12 +154,11 @@ absl::Status Ranks::FindHosts(absl::Duration timeout) {
   if (gethostname(own.host.data(), own.host.size() - 1) != 0) {
     std::strncpy(own.host.data(), "localhost", own.host.size() - 1);
   }
-  const auto records = AllGather(TextOf(&own, 1), timeout, NoNews);
-  if (!records.ok()) return records.status();
-  std::vector<Introduction> introductions(records->size());
+  SLUICE_ASSIGN_OR_RETURN(const auto records, AllGather(TextOf(&own, 1), timeout));
+  std::vector<Introduction> introductions(records.size());
   std::vector<ProcessName> processes;
-  for (size_t r = 0; r < records->size(); ++r) {
-    std::memcpy(&introductions[r], (*records)[r].data(), sizeof(Introduction));
+  for (size_t r = 0; r < records.size(); ++r) {
+    std::memcpy(&introductions[r], records[r].data(), sizeof(Introduction));
     processes.push_back(introductions[r].process);
   }
   watch_ = std::make_unique<Watch>(rank(), processes, NodesOf(introductions));
@@ -217,7 +215,7 @@ absl::StatusOr<std::vector<std::string>> Ranks::AllGather(const std::string& rec
                                                           absl::Duration timeout,
                                                           Progress progress) {
   std::vector<std::string> records;
-  if (absl::Status s = Exchange(record, &records, timeout, progress); !s.ok()) return s;
+  SLUICE_RETURN_IF_ERROR(Exchange(record, &records, timeout, progress));
   return records;
 }
 
@@ -225,8 +223,7 @@ absl::StatusOr<std::vector<std::string>> Ranks::GatherToFirst(const std::string&
                                                               absl::Duration timeout,
                                                               Progress progress) {
   std::vector<std::string> records;
-  absl::Status status = Exchange(record, rank() == 0 ? &records : nullptr, timeout, progress);
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(Exchange(record, rank() == 0 ? &records : nullptr, timeout, progress));
   return records;
 }
 
@@ -235,11 +232,10 @@ absl::Status Ranks::AllOk(const absl::Status& mine, absl::Duration timeout, Prog
   if (!mine.ok()) {
     record = absl::StrCat(std::string(1, static_cast<char>(mine.code())), mine.message());
   }
-  const auto records = AllGather(record, timeout, progress);
-  if (!records.ok()) return records.status();
+  SLUICE_ASSIGN_OR_RETURN(const auto records, AllGather(record, timeout, progress));
   std::vector<absl::Status> statuses;
-  statuses.reserve(records->size());
-  for (const std::string& text : *records) {
+  statuses.reserve(records.size());
+  for (const std::string& text : records) {
     statuses.push_back(text.empty()
                            ? absl::OkStatus()
                            : absl::Status(static_cast<absl::StatusCode>(text[0]), text.substr(1)));
@@ -249,26 +245,24 @@ absl::Status Ranks::AllOk(const absl::Status& mine, absl::Duration timeout, Prog
 
 absl::Status Ranks::Agree(const absl::Status& understood, const KnobList& knobs,
                           absl::Duration timeout) {
-  if (absl::Status status = AllOk(understood, timeout, NoNews); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(AllOk(understood, timeout));
   std::vector<int64_t> own;
   own.reserve(knobs.size());
   for (const auto& [name, value] : knobs) own.push_back(value);
-  auto records = AllGather(TextOf(own.data(), own.size()), timeout, NoNews);
-  if (!records.ok()) return records.status();
+  SLUICE_ASSIGN_OR_RETURN(auto records, AllGather(TextOf(own.data(), own.size()), timeout));
   size_t bytes = 0;  // of the rank with most; a flag may bring knobs of its own
-  for (const std::string& record : *records) bytes = std::max(bytes, record.size());
-  std::vector<int64_t> values(records->size());
+  for (const std::string& record : records) bytes = std::max(bytes, record.size());
+  std::vector<int64_t> values(records.size());
   for (size_t i = 0; i < bytes / sizeof(int64_t); ++i) {
     for (size_t r = 0; r < values.size(); ++r) {
-      (*records)[r].resize(bytes);
-      std::memcpy(&values[r], (*records)[r].data() + i * sizeof(int64_t), sizeof(int64_t));
+      records[r].resize(bytes);
+      std::memcpy(&values[r], records[r].data() + i * sizeof(int64_t), sizeof(int64_t));
     }
-    absl::Status equal = CompareKnob(i < knobs.size() ? knobs[i].first : "flags", values);
-    if (!equal.ok()) return equal;
+    SLUICE_RETURN_IF_ERROR(CompareKnob(i < knobs.size() ? knobs[i].first : "flags", values));
   }
   return absl::OkStatus();
 }
 
-void Ranks::Part(absl::Duration timeout) { Barrier(timeout, NoNews).IgnoreError(); }
+void Ranks::Part(absl::Duration timeout) { Barrier(timeout).IgnoreError(); }
 
 }  // namespace sluice::bench

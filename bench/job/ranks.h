@@ -42,6 +42,7 @@ class Ranks {
  public:
   // Called while waiting; an error ends the wait.
   using Progress = absl::FunctionRef<absl::Status()>;
+  static absl::Status NoProgress() { return absl::OkStatus(); }
 
   // Collective over `fabric`, as are all calls below. From now on a line on stderr says at once
   // which rank of this host has ended, whatever this one is busy with.
@@ -62,16 +63,18 @@ class Ranks {
   // DeadlineExceeded names the ranks that have not come. Unavailable names those of this host that
   // have ended. After any error the object is good for nothing but its destruction, or the end of
   // the process. A barrier is one all-gather of the fabric.
-  absl::Status Barrier(absl::Duration timeout, Progress progress) {
+  absl::Status Barrier(absl::Duration timeout, Progress progress = NoProgress) {
     return Exchange("", nullptr, timeout, progress);
   }
   absl::StatusOr<std::vector<std::string>> AllGather(const std::string& record,
-                                                     absl::Duration timeout, Progress progress);
+                                                     absl::Duration timeout,
+                                                     Progress progress = NoProgress);
   // On rank 0 the records of all ranks; elsewhere nothing.
   absl::StatusOr<std::vector<std::string>> GatherToFirst(const std::string& record,
                                                          absl::Duration timeout, Progress progress);
   // One status for all: OK if every rank's `mine` is; see CombineStatuses.
-  absl::Status AllOk(const absl::Status& mine, absl::Duration timeout, Progress progress);
+  absl::Status AllOk(const absl::Status& mine, absl::Duration timeout,
+                     Progress progress = NoProgress);
   // OK if all ranks have understood their flags and files and have equal knobs. Otherwise an error
   // on all ranks that names those that have not, or that differ.
   absl::Status Agree(const absl::Status& understood, const KnobList& knobs, absl::Duration timeout);

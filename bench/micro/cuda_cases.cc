@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 
-#include "absl/types/span.h"
 #include "tensor/stretch.h"
 
 namespace sluice {

@@ -12,7 +12,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
@@ -34,6 +33,7 @@
 #include "report/spread.h"
 #include "sluice/fabric.h"
 #include "sluice/session.h"
+#include "sluice/status.h"
 #include "sluice/stream.h"
 #include "workload/write_file.h"
 
@@ -100,10 +100,8 @@ class StreamWay {
     options.reads.slots = 64;
     options.reads.budget_bytes = int64_t{1} << 20;
     options.buffers.count = depth;
-    auto stream = OpenStream(session, options);
-    if (!stream.ok()) return stream.status();
     StreamWay way;
-    way.stream_ = *std::move(stream);
+    SLUICE_ASSIGN_OR_RETURN(way.stream_, OpenStream(session, options));
     return way;
   }
 
@@ -123,11 +121,10 @@ class StreamWay {
 };
 
 absl::StatusOr<std::unique_ptr<Session>> MakeSession() {
-  auto fabrics = MakeLocalFabric(1);
-  if (!fabrics.ok()) return fabrics.status();
+  SLUICE_ASSIGN_OR_RETURN(auto fabrics, MakeLocalFabric(1));
   SessionOptions options;
   options.progress_thread = true;
-  return Session::Create(std::move(fabrics->front()), options);
+  return Session::Create(std::move(fabrics.front()), options);
 }
 
 // Of one way: a number for each turn that counts.
@@ -174,9 +171,7 @@ class Ways {
   explicit Ways(const HandOverOptions& options) : options_(options) {}
 
   absl::Status Open() {
-    auto session = MakeSession();
-    if (!session.ok()) return session.status();
-    session_ = *std::move(session);
+    SLUICE_ASSIGN_OR_RETURN(session_, MakeSession());
     return OpenStream(kEndless, &filled_stream_);
   }
 
@@ -228,9 +223,9 @@ class Ways {
 
  private:
   absl::Status OpenStream(int64_t items, StreamWay* way) {
-    auto opened = StreamWay::Open(session_.get(), file_.uri(), options_.depth, items);
-    if (opened.ok()) *way = *std::move(opened);
-    return opened.status();
+    SLUICE_ASSIGN_OR_RETURN(*way,
+                            StreamWay::Open(session_.get(), file_.uri(), options_.depth, items));
+    return absl::OkStatus();
   }
 
   const HandOverOptions& options_;

@@ -16,6 +16,7 @@
 #include "memory/resident_memory.h"
 #include "micro/commands.h"
 #include "sluice/session.h"
+#include "sluice/status.h"
 #include "workload/model_file.h"
 #include "workload/model_mapping.h"
 #include "workload/shipped_file.h"
@@ -67,17 +68,12 @@ absl::Status PlanSamples(const TransferSpec& spec, const PlanOptions& options, i
 }
 
 absl::Status MeasurePlans(const PlanBenchOptions& run) {
-  const absl::StatusOr<std::string> model_text = ReadShippedFile(run.model, "models");
-  if (!model_text.ok()) return model_text.status();
-  const absl::StatusOr<std::string> system_text = ReadShippedFile(run.system, "systems");
-  if (!system_text.ok()) return system_text.status();
-  const absl::StatusOr<Model> model = ParseModelFile(*model_text, {});
-  if (!model.ok()) return model.status();
-  const absl::StatusOr<System> system = ParseSystemFile(*system_text);
-  if (!system.ok()) return system.status();
-  const absl::StatusOr<TransferSpec> spec = MapModel(*model, *system);
-  if (!spec.ok()) return spec.status();
-  const int ranks = static_cast<int>(system->train.num_gpus + system->generation.num_gpus);
+  SLUICE_ASSIGN_OR_RETURN(const std::string model_text, ReadShippedFile(run.model, "models"));
+  SLUICE_ASSIGN_OR_RETURN(const std::string system_text, ReadShippedFile(run.system, "systems"));
+  SLUICE_ASSIGN_OR_RETURN(const Model model, ParseModelFile(model_text, {}));
+  SLUICE_ASSIGN_OR_RETURN(const System system, ParseSystemFile(system_text));
+  SLUICE_ASSIGN_OR_RETURN(const TransferSpec spec, MapModel(model, system));
+  const int ranks = static_cast<int>(system.train.num_gpus + system.generation.num_gpus);
   std::vector<int> nodes(static_cast<size_t>(ranks));
   for (size_t rank = 0; rank < nodes.size(); ++rank) {
     nodes[rank] = static_cast<int>(rank) / kRanksPerNode;
@@ -88,8 +84,8 @@ absl::Status MeasurePlans(const PlanBenchOptions& run) {
   options.bucket_bytes = int64_t{8} << 20;  // of what lies ready, or is on devices
 
   const double before_mb = MegabytesMost();
-  std::printf("# %zu tensors, %d ranks, %d per node\n", spec->tensors.size(), ranks, kRanksPerNode);
-  const absl::Status status = PlanSamples(*spec, options, ranks, run.samples);
+  std::printf("# %zu tensors, %d ranks, %d per node\n", spec.tensors.size(), ranks, kRanksPerNode);
+  const absl::Status status = PlanSamples(spec, options, ranks, run.samples);
   if (status.ok()) {
     std::printf(", memory of planning at most %.0f MB\n", MegabytesMost() - before_mb);
   }

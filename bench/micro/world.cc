@@ -34,6 +34,7 @@
 #include "report/spread.h"
 #include "sluice/connect.h"
 #include "sluice/session.h"
+#include "sluice/status.h"
 #include "workload/write_file.h"
 
 namespace sluice::bench {
@@ -42,7 +43,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr absl::Duration kTimeout = absl::Minutes(2);
-absl::Status NoProgress() { return absl::OkStatus(); }
 
 struct RunOptions {
   int tensors;
@@ -58,32 +58,23 @@ struct WorldSession {
   std::unique_ptr<Session> session;
 
   absl::Status Join() {
-    const absl::StatusOr<WorldOptions> where = WorldOptionsFromEnvironment();
-    if (!where.ok()) return where.status();
-    auto joined = World::Join(*where);
-    if (!joined.ok()) return joined.status();
-    world = *std::move(joined);
-    auto beside = world->MakeFabric();
-    if (!beside.ok()) return beside.status();
-    auto made = Ranks::Create(*std::move(beside), kTimeout);
-    if (!made.ok()) return made.status();
-    ranks = *std::move(made);
-    auto fabric = world->MakeFabric();
-    if (!fabric.ok()) return fabric.status();
+    SLUICE_ASSIGN_OR_RETURN(const WorldOptions where, WorldOptionsFromEnvironment());
+    SLUICE_ASSIGN_OR_RETURN(world, World::Join(where));
+    SLUICE_ASSIGN_OR_RETURN(auto beside, world->MakeFabric());
+    SLUICE_ASSIGN_OR_RETURN(ranks, Ranks::Create(std::move(beside), kTimeout));
+    SLUICE_ASSIGN_OR_RETURN(auto fabric, world->MakeFabric());
     SessionOptions options;
     options.timeout = kTimeout;
-    auto created = Session::Create(*std::move(fabric), options);
-    if (created.ok()) session = *std::move(created);
-    return created.status();
+    SLUICE_ASSIGN_OR_RETURN(session, Session::Create(std::move(fabric), options));
+    return absl::OkStatus();
   }
 
   // Replaces each time by the slowest rank's.
   absl::Status TakeSlowest(std::vector<double>* times) const {
     const std::string record(reinterpret_cast<const char*>(times->data()),
                              times->size() * sizeof(double));
-    const auto all = ranks->AllGather(record, kTimeout, NoProgress);
-    if (!all.ok()) return all.status();
-    for (const std::string& each : *all) {
+    SLUICE_ASSIGN_OR_RETURN(const auto all, ranks->AllGather(record, kTimeout));
+    for (const std::string& each : all) {
       for (size_t i = 0; i < times->size(); ++i) {
         double other = 0;
         each.copy(reinterpret_cast<char*>(&other), sizeof(other), i * sizeof(other));
@@ -96,7 +87,7 @@ struct WorldSession {
   // Calls `work` on all ranks at once; appends the microseconds of this one.
   template <typename Call>
   absl::Status Time(std::vector<double>* times, Call work) const {
-    absl::Status status = ranks->Barrier(kTimeout, NoProgress);
+    absl::Status status = ranks->Barrier(kTimeout);
     const int64_t begin = MonotonicNs();
     if (status.ok()) status = work();
     times->push_back(static_cast<double>(MonotonicNs() - begin) / 1e3);
@@ -165,7 +156,7 @@ ConnectJob MakeJob(const RunOptions& options, int rank, int size) {
 
 absl::Status MeasureConnect(const RunOptions& options) {
   WorldSession world;
-  if (absl::Status status = world.Join(); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(world.Join());
   const int size = world.ranks->size();
   const ConnectJob job = MakeJob(options, world.ranks->rank(), size);
   std::vector<double> connects, compiles;
@@ -189,7 +180,7 @@ absl::Status MeasureConnect(const RunOptions& options) {
     if (!status.ok()) return status;
   }
   for (std::vector<double>* const times : {&connects, &compiles}) {
-    if (absl::Status status = world.TakeSlowest(times); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(world.TakeSlowest(times));
     for (double& us : *times) us /= 1e3;
   }
   return world.Finish(
@@ -256,19 +247,18 @@ struct SmallTensors {
 
 absl::Status MeasureSmall(const RunOptions& options) {
   WorldSession world;
-  if (absl::Status status = world.Join(); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(world.Join());
   const int size = world.ranks->size();
   if (kSide % size != 0) return absl::InvalidArgumentError("takes 1, 2, 4, 8 or 16 ranks");
   SmallTensors tensors(options.tensors, world.ranks->rank(), size);
-  auto connection = Connect(world.session.get(), tensors.spec);
-  if (!connection.ok()) return connection.status();
+  SLUICE_ASSIGN_OR_RETURN(auto connection, Connect(world.session.get(), tensors.spec));
   std::vector<double> syncs, starts;
   for (int run = -kWarmups; run < kRuns; ++run) {
     std::fill(tensors.columns.begin(), tensors.columns.end(), -1.0F);
     double start_us = 0;
     absl::Status status = world.Time(&syncs, [&] {
       const int64_t begin = MonotonicNs();
-      auto started = (*connection)->Start();
+      auto started = connection->Start();
       start_us = static_cast<double>(MonotonicNs() - begin) / 1e3;
       return started.ok() ? started->Wait() : started.status();
     });
@@ -278,10 +268,9 @@ absl::Status MeasureSmall(const RunOptions& options) {
   }
   for (std::vector<double>* const times : {&syncs, &starts}) {
     times->erase(times->begin(), times->begin() + kWarmups);
-    if (absl::Status status = world.TakeSlowest(times); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(world.TakeSlowest(times));
   }
-  const absl::Status dropped = (*connection)->Drop();
-  if (!dropped.ok()) return dropped;
+  SLUICE_RETURN_IF_ERROR(connection->Drop());
   return world.Finish(
       absl::StrFormat("%d ranks, %d tensors: %.1f us, of which Start takes %.1f us\n", size,
                       options.tensors, Median(syncs), Median(starts)),

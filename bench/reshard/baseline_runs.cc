@@ -6,6 +6,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "plan/box_cells.h"
+#include "sluice/status.h"
+#include "workload/json_input.h"
 #include "workload/layout_ranks.h"
 #include "workload/reduce.h"
 
@@ -59,9 +61,7 @@ absl::StatusOr<std::unique_ptr<BaselineRuns>> BaselineRuns::Create(
     const std::vector<std::string>& names, Ranks* ranks, absl::Duration timeout) {
   auto runs = std::unique_ptr<BaselineRuns>(new BaselineRuns(names, ranks));
   if (names.empty()) return runs;
-  auto maker = MakeBaselineMaker(timeout);
-  if (!maker.ok()) return maker.status();
-  runs->maker_ = *std::move(maker);
+  SLUICE_ASSIGN_OR_RETURN(runs->maker_, MakeBaselineMaker(timeout));
   return runs;
 }
 
@@ -102,8 +102,7 @@ absl::Status BaselineRuns::Run(Entry* entry, absl::Duration patience, const Prog
   maker_->Arm(patience, progress);
   absl::Status status = entry->baseline->Run();
   if (status.ok()) return status;
-  return absl::Status(status.code(),
-                      absl::StrCat("baseline ", entry->name, ": ", status.message()));
+  return Prefixed(absl::StrCat("baseline ", entry->name), status);
 }
 
 }  // namespace sluice::bench

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "device/copy_flat.h"
+#include "sluice/status.h"
 #include "tensor/round.h"
 #include "workload/fill.h"
 #include "workload/layout_ranks.h"
@@ -40,11 +41,9 @@ absl::StatusOr<std::shared_ptr<std::byte>> Allocate(size_t bytes, Session* share
 }  // namespace
 
 absl::StatusOr<DeviceMirror> DeviceMirror::Make(Device* device, size_t bytes) {
-  absl::StatusOr<DeviceMemory> memory = device->AllocateBuffer(bytes);
-  if (!memory.ok()) return memory.status();
   DeviceMirror mirror;
   mirror.device_ = device;
-  mirror.memory_ = *std::move(memory);
+  SLUICE_ASSIGN_OR_RETURN(mirror.memory_, device->AllocateBuffer(bytes));
   return mirror;
 }
 
@@ -67,12 +66,12 @@ absl::StatusOr<CaseMemory::Side> CaseMemory::MakeSide(const TransferSpec& spec, 
   for (size_t i = 0; i < spec.tensors.size(); ++i) {
     const TensorTransfer& tensor = spec.tensors[i];
     const DType dtype = is_source ? tensor.src_dtype : tensor.dst_dtype;
-    auto part = LocalPart::Create(is_source ? tensor.src : tensor.dst, tensor.shape, rank);
-    if (!part.ok()) return part.status();
+    SLUICE_ASSIGN_OR_RETURN(
+        auto part, LocalPart::Create(is_source ? tensor.src : tensor.dst, tensor.shape, rank));
     side.values.push_back(MakeValues(tensor, is_source, rank, fill));
     offsets.push_back(side.bytes);
-    side.bytes += RoundUp(part->elements() * DTypeBytes(dtype), kAlignment);
-    side.parts.push_back(*std::move(part));
+    side.bytes += RoundUp(part.elements() * DTypeBytes(dtype), kAlignment);
+    side.parts.push_back(std::move(part));
   }
   if (places.late_targets && !is_source) {
     for (size_t i = 0; i < side.parts.size(); ++i) {
@@ -83,9 +82,7 @@ absl::StatusOr<CaseMemory::Side> CaseMemory::MakeSide(const TransferSpec& spec, 
     return side;
   }
   const auto size = static_cast<size_t>(std::max(side.bytes, kAlignment));
-  absl::StatusOr<std::shared_ptr<std::byte>> data = Allocate(size, places.shared);
-  if (!data.ok()) return data.status();
-  side.data = *std::move(data);
+  SLUICE_ASSIGN_OR_RETURN(side.data, Allocate(size, places.shared));
   for (size_t i = 0; i < side.parts.size(); ++i) {
     side.host.push_back(side.data.get() + offsets[i]);
     side.views.push_back(side.parts[i].View(side.host[i], side.values[i]->dtype()));
@@ -97,13 +94,9 @@ absl::StatusOr<CaseMemory> CaseMemory::Create(const TransferSpec& spec, int rank
                                               bool mixed_fill, const CasePlaces& places) {
   CaseMemory memory;
   memory.sampled_ = places.sampled;
-  if (absl::Status status = memory.OpenDevice(places); !status.ok()) return status;
-  auto src = MakeSide(spec, true, rank, seed, mixed_fill, places);
-  if (!src.ok()) return src.status();
-  memory.src_ = *std::move(src);
-  auto dst = MakeSide(spec, false, rank, seed, mixed_fill, places);
-  if (!dst.ok()) return dst.status();
-  memory.dst_ = *std::move(dst);
+  SLUICE_RETURN_IF_ERROR(memory.OpenDevice(places));
+  SLUICE_ASSIGN_OR_RETURN(memory.src_, MakeSide(spec, true, rank, seed, mixed_fill, places));
+  SLUICE_ASSIGN_OR_RETURN(memory.dst_, MakeSide(spec, false, rank, seed, mixed_fill, places));
   if (places.late_targets) memory.late_.resize(spec.tensors.size());
   for (size_t i = 0; i < memory.src_.parts.size(); ++i) {
     FillPart(memory.src_.parts[i], *memory.src_.values[i], memory.src_.host[i]);
@@ -121,19 +114,15 @@ absl::StatusOr<CaseMemory> CaseMemory::Create(const TransferSpec& spec, int rank
 
 absl::Status CaseMemory::OpenDevice(const CasePlaces& places) {
   if (!places.src_on_device && !places.dst_on_device) return absl::OkStatus();
-  absl::StatusOr<std::unique_ptr<Device>> device = places.accelerator->OpenDevice();
-  if (!device.ok()) return device.status();
+  SLUICE_ASSIGN_OR_RETURN(device_, places.accelerator->OpenDevice());
   accelerator_ = places.accelerator;
-  device_ = *std::move(device);
   late_on_device_ = places.dst_on_device;
   return absl::OkStatus();
 }
 
 absl::Status CaseMemory::Mirror(Side* side) const {
   const auto size = static_cast<size_t>(std::max(side->bytes, kAlignment));
-  absl::StatusOr<DeviceMirror> mirror = DeviceMirror::Make(device_.get(), size);
-  if (!mirror.ok()) return mirror.status();
-  side->mirror = *std::move(mirror);
+  SLUICE_ASSIGN_OR_RETURN(side->mirror, DeviceMirror::Make(device_.get(), size));
   for (size_t i = 0; i < side->views.size(); ++i) {
     std::byte* const data = side->mirror.data() + (side->host[i] - side->data.get());
     side->views[i] = ViewOnDevice(side->parts[i], data, side->values[i]->dtype());
@@ -177,12 +166,9 @@ absl::Status CaseMemory::AllocateTarget(size_t tensor) {
   const DType dtype = dst_.values[tensor]->dtype();
   dst_.views[tensor] = dst_.parts[tensor].View(late.data.get(), dtype);
   if (late_on_device_) {
-    absl::StatusOr<DeviceMirror> mirror = DeviceMirror::Make(device_.get(), size);
-    if (!mirror.ok()) return mirror.status();
-    late.mirror = *std::move(mirror);
+    SLUICE_ASSIGN_OR_RETURN(late.mirror, DeviceMirror::Make(device_.get(), size));
     dst_.views[tensor] = ViewOnDevice(dst_.parts[tensor], late.mirror.data(), dtype);
-    absl::Status status = late.mirror.Bring(late.data.get());
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(late.mirror.Bring(late.data.get()));
   }
   late_bytes_ += bytes;
   return absl::OkStatus();
@@ -205,8 +191,7 @@ int64_t CaseMemory::CountWrongTarget(size_t tensor) const {
 absl::Status CaseMemory::Fetch() {
   for (const Side* side : {&src_, &dst_}) {
     if (!side->mirror.exists()) continue;
-    absl::Status status = side->mirror.Fetch(side->data.get());
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(side->mirror.Fetch(side->data.get()));
   }
   return absl::OkStatus();
 }

@@ -2,7 +2,6 @@
 #include "job/flags.h"
 
 #include <CLI/CLI.hpp>
-#include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>

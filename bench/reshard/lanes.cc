@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "job/ranks.h"
+#include "sluice/status.h"
 #include "sluice/testing.h"
 
 namespace sluice::bench {
@@ -42,9 +43,7 @@ Lane LaneOf(const Options& options, int64_t budget, const std::string& transport
   }
   if (!options.compare_transports.empty()) absl::StrAppend(&lane.suffix, "/", transport);
   if (!options.compare_plans.empty()) absl::StrAppend(&lane.suffix, "/", plan);
-  if (!options.compare_coalesce.empty()) {
-    absl::StrAppend(&lane.suffix, CoalesceSuffix(coalesce));
-  }
+  if (!options.compare_coalesce.empty()) absl::StrAppend(&lane.suffix, CoalesceSuffix(coalesce));
   if (!options.compare_bucket_bytes.empty()) {
     absl::StrAppend(&lane.suffix, "/bucket-", NameOf(bucket_bytes));
   }
@@ -95,10 +94,9 @@ absl::StatusOr<std::vector<Lane>> OpenLanes(const Options& options, const Gpu& g
       if (!fabric.ok()) return fabric.status();
       fabric = PlanNodes(*std::move(fabric), options.ranks_per_node);
     }
-    auto session = Relays(lane.plan) ? Session::Create(*std::move(fabric), lane.options)
-                                     : CreateNaiveSession(*std::move(fabric), lane.options);
-    if (!session.ok()) return session.status();
-    lane.session = *std::move(session);
+    SLUICE_ASSIGN_OR_RETURN(
+        lane.session, Relays(lane.plan) ? Session::Create(*std::move(fabric), lane.options)
+                                        : CreateNaiveSession(*std::move(fabric), lane.options));
   }
   return lanes;
 }

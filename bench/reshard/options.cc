@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "reshard/lanes.h"
+#include "sluice/status.h"
 #include "workload/json_input.h"
 #include "workload/numbers.h"
 #include "workload/write_file.h"
@@ -47,9 +48,7 @@ absl::Status CheckTogether(const Options& o) {
   if (o.windowed > 0 && !o.baselines.empty()) {
     return Refuse("--windowed does not go with --baseline");
   }
-  if (o.windowed > 0 && o.corrupt_bytes > 0) {
-    return Refuse("--windowed does not go with --corrupt");
-  }
+  if (o.windowed > 0 && o.corrupt_bytes > 0) return Refuse("--windowed does not go with --corrupt");
   // Fingerprints are for others to compute again, from the plain fill.
   if (o.fingerprint && o.fill != "plain")
     return Refuse("--fingerprint goes with --fill plain only");
@@ -65,23 +64,20 @@ absl::Status CheckTogether(const Options& o) {
 }  // namespace
 
 absl::Status ParseTexts(Options* options) {
-  absl::Status status = KeepApart(&options->json_file, {{"--cases", options->cases_file},
-                                                        {"--model", options->model_file},
-                                                        {"--system", options->system_file},
-                                                        {"--trace", options->trace_file}});
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(KeepApart(&options->json_file, {{"--cases", options->cases_file},
+                                                         {"--model", options->model_file},
+                                                         {"--system", options->system_file},
+                                                         {"--trace", options->trace_file}}));
   if (options->csv && options->format == "osu") {
     return Refuse("--csv does not go with --format osu");
   }
   if (options->csv) options->format = "csv";
   if (options->fill.empty()) options->fill = options->fingerprint ? "plain" : "hash";
   options->gpu.record_spans = !options->trace_file.empty();
-  status = ResolveGpu(&options->gpu);
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(ResolveGpu(&options->gpu));
   if (options->budget_bytes_text != "auto") {
-    const auto budget_bytes = ParseBytes(options->budget_bytes_text);
-    if (!budget_bytes.ok()) return Prefixed("--budget-bytes", budget_bytes.status());
-    options->budget_bytes = *budget_bytes;
+    SLUICE_ASSIGN_OR_RETURN(options->budget_bytes,
+                            Prefixed("--budget-bytes", ParseBytes(options->budget_bytes_text)));
   }
   return CheckTogether(*options);
 }

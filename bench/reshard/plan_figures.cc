@@ -5,11 +5,11 @@
 #include <limits>
 #include <map>
 #include <tuple>
-#include <utility>
 
 #include "plan/box_cells.h"
 #include "plan/job_planner.h"
 #include "reshard/crossing_bounds.h"
+#include "sluice/status.h"
 
 namespace sluice::bench {
 namespace {
@@ -108,26 +108,23 @@ void Compare(const CrossingBounds& bounds, absl::Span<const int> node_of_rank,
 
 absl::StatusOr<PlanFigures> FiguresOf(const TransferSpec& given, const PlanOptions& options) {
   const int ranks = static_cast<int>(options.node_of_rank.size());
-  if (absl::Status status = ValidateSpec(given, ranks); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(ValidateSpec(given, ranks));
   CellSpec cells;
   if (HasBoxes(given)) {
-    absl::StatusOr<CellSpec> cut = CutIntoCells(given);
-    if (!cut.ok()) return cut.status();
-    cells = *std::move(cut);
+    SLUICE_ASSIGN_OR_RETURN(cells, CutIntoCells(given));
   }
   const TransferSpec& spec = HasBoxes(given) ? cells.spec : given;
   JobPlanner planner(spec, options);
   Routes routes(spec);
   PlanFigures figures;
   for (int rank = 0; rank < ranks; ++rank) {
-    const absl::StatusOr<Plan> plan = planner.PlanOf(rank);
-    if (!plan.ok()) return plan.status();
-    routes.Add(rank, *plan);
-    figures.bucket_bytes = plan->bucket_bytes;
-    figures.max_in_flight = plan->max_in_flight;
-    figures.channels = std::max(figures.channels, static_cast<int64_t>(plan->channels.size()));
-    figures.peak_buckets = std::max(figures.peak_buckets, plan->peak_buckets_without_budget);
-    figures.peak_bytes = std::max(figures.peak_bytes, plan->peak_bytes_without_budget);
+    SLUICE_ASSIGN_OR_RETURN(const Plan plan, planner.PlanOf(rank));
+    routes.Add(rank, plan);
+    figures.bucket_bytes = plan.bucket_bytes;
+    figures.max_in_flight = plan.max_in_flight;
+    figures.channels = std::max(figures.channels, static_cast<int64_t>(plan.channels.size()));
+    figures.peak_buckets = std::max(figures.peak_buckets, plan.peak_buckets_without_budget);
+    figures.peak_bytes = std::max(figures.peak_bytes, plan.peak_bytes_without_budget);
   }
   figures.buckets = routes.buckets();
   figures.chunks = routes.chunks();

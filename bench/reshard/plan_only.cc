@@ -15,6 +15,7 @@
 #include "reshard/plan_figures.h"
 #include "reshard/report.h"
 #include "session/limits.h"
+#include "sluice/status.h"
 #include "tensor/quoted.h"
 #include "workload/layout_ranks.h"
 #include "workload/write_file.h"
@@ -51,12 +52,11 @@ absl::StatusOr<PlanFigures> PlanCase(const Case& entry, const Options& options,
   plan.cache_bytes = CacheShareBytes();
   plan.relay = Relays(name);
   plan.coalesce = coalesce;
-  auto figures = FiguresOf(entry.spec, plan);
-  if (!figures.ok()) return figures.status();
-  figures->id = absl::StrCat(entry.id, options.compare_plans.empty() ? "" : "/" + name,
-                             options.compare_coalesce.empty() ? "" : CoalesceSuffix(coalesce));
-  figures->plan = name;
-  figures->coalesce = coalesce;
+  SLUICE_ASSIGN_OR_RETURN(auto figures, FiguresOf(entry.spec, plan));
+  figures.id = absl::StrCat(entry.id, options.compare_plans.empty() ? "" : "/" + name,
+                            options.compare_coalesce.empty() ? "" : CoalesceSuffix(coalesce));
+  figures.plan = name;
+  figures.coalesce = coalesce;
   return figures;
 }
 
@@ -77,13 +77,11 @@ void PlanEach(const Case& entry, const Options& options, const Budget& budget, R
 }
 
 absl::Status PlanAll(const Options& options, RunReport* report) {
-  const auto budget = ResolveBudget(LanesOf(options).front().options);
-  if (!budget.ok()) return budget.status();
-  const auto workload = MakeWorkload(options);
-  if (!workload.ok()) return workload.status();
-  report->notes = workload->notes;
-  std::fputs(Header(options, budget->slots).c_str(), stdout);
-  for (const Case& entry : workload->cases) PlanEach(entry, options, *budget, report);
+  SLUICE_ASSIGN_OR_RETURN(const auto budget, ResolveBudget(LanesOf(options).front().options));
+  SLUICE_ASSIGN_OR_RETURN(const auto workload, MakeWorkload(options));
+  report->notes = workload.notes;
+  std::fputs(Header(options, budget.slots).c_str(), stdout);
+  for (const Case& entry : workload.cases) PlanEach(entry, options, budget, report);
   return absl::OkStatus();
 }
 

@@ -13,6 +13,7 @@
 #include "reshard/options.h"
 #include "reshard/report.h"
 #include "reshard/runner.h"
+#include "sluice/status.h"
 #include "tensor/quoted.h"
 #include "tensor/stable_hash.h"
 #include "workload/json_input.h"
@@ -42,14 +43,12 @@ class ReshardCommand final : public Command {
 
  private:
   absl::StatusOr<KnobList> Describe() override {
-    if (absl::Status status = CheckBaselines(); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckBaselines());
     WorkloadOptions of_job = options_;
     InlineFlags& flags = of_job.inline_flags;
     if (!flags.collective.empty() && flags.ranks == 0) flags.ranks = job()->size();
-    auto loaded = MakeWorkload(of_job);
-    if (!loaded.ok()) return loaded.status();
-    workload_ = *std::move(loaded);
-    if (absl::Status status = CheckAnyRuns(); !status.ok()) return status;
+    SLUICE_ASSIGN_OR_RETURN(workload_, MakeWorkload(of_job));
+    SLUICE_RETURN_IF_ERROR(CheckAnyRuns());
     report_.notes = workload_.notes;
     KnobList knobs = Knobs(options_);
     FlagConfig choices = Choices(options_);
@@ -64,18 +63,16 @@ class ReshardCommand final : public Command {
 
   absl::Status Run(Ranks* ranks, std::unique_ptr<Fabric> fabric) override {
     auto gpu = OpenGpu(options_.gpu, ranks->local_rank());
-    absl::Status opened = Needs(AllOk(ranks, gpu.status()));
-    if (!opened.ok()) return opened;
+    SLUICE_RETURN_IF_ERROR(Needs(AllOk(ranks, gpu.status())));
     report_.nccl_bytes = NcclBytes(options_.gpu, report_.world - 1);
-    auto lanes = OpenLanes(options_, *gpu, job(), std::move(fabric));
-    if (!lanes.ok()) return lanes.status();
+    SLUICE_ASSIGN_OR_RETURN(auto lanes, OpenLanes(options_, *gpu, job(), std::move(fabric)));
     auto baselines = BaselineRuns::Create(options_.baselines, ranks, options_.timeout());
     if (!baselines.ok()) End(baselines.status());
-    for (const Lane& lane : *lanes) {
+    for (const Lane& lane : lanes) {
       report_.wires.push_back({lane.suffix, lane.session->Report()});
     }
     Print(HeaderText(options_, report_));
-    Runner runner(&options_, ranks, baselines->get(), *std::move(lanes));
+    Runner runner(&options_, ranks, baselines->get(), std::move(lanes));
     const size_t cases = workload_.cases.size();
     for (size_t i = 0; i < cases; ++i) {
       const std::string count = cases > 1 ? absl::StrCat("case ", i + 1, " of ", cases, ": ") : "";

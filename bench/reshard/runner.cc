@@ -1,7 +1,6 @@
 // Carrying out cases: compile, warm up, time, check.
 #include "reshard/runner.h"
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "job/trace_file.h"
 #include "memory/resident_memory.h"
 #include "reshard/windowed.h"
+#include "sluice/status.h"
 #include "workload/fill.h"
 #include "workload/layout_ranks.h"
 #include "workload/local_part.h"
@@ -34,10 +34,7 @@ std::vector<int> RanksOfMyHost(const Ranks& ranks) {
 }  // namespace
 
 absl::Status Runner::Poll() {
-  for (const Lane& lane : lanes_) {
-    absl::Status status = lane.session->Poll();
-    if (!status.ok()) return status;
-  }
+  for (const Lane& lane : lanes_) SLUICE_RETURN_IF_ERROR(lane.session->Poll());
   return absl::OkStatus();
 }
 
@@ -70,11 +67,11 @@ absl::StatusOr<std::vector<CaseMemory>> Runner::MakeMemories(const Case& entry,
                                                              std::vector<LaneRun>* runs) {
   std::vector<CaseMemory> memories;
   for (const size_t lane : LanesWithMemory()) {
-    auto memory = CaseMemory::Create(entry.spec, ranks_->rank(), options_->seed,
-                                     options_->fill == "hash", Places(lane));
-    if (!memory.ok()) return memory.status();
+    SLUICE_ASSIGN_OR_RETURN(auto memory,
+                            CaseMemory::Create(entry.spec, ranks_->rank(), options_->seed,
+                                               options_->fill == "hash", Places(lane)));
     (*runs)[lane].memory = memories.size();
-    memories.push_back(*std::move(memory));
+    memories.push_back(std::move(memory));
   }
   return memories;
 }
@@ -135,23 +132,22 @@ absl::StatusOr<std::vector<CaseResult>> Runner::RunCase(const Case& entry, bool*
     *fatal = EndsAll(status) || !Poll().ok();
     return status;
   }
-  auto runs = Compile(entry, fatal);
-  if (!runs.ok()) return runs.status();
+  SLUICE_ASSIGN_OR_RETURN(auto runs, Compile(entry, fatal));
   *fatal = true;
   for (const TensorTransfer& tensor : entry.spec.tensors) {
     case_bytes_ += 2 * ElementsOf(tensor.shape) * DTypeBytes(tensor.dst_dtype);
   }
   case_bytes_ *= static_cast<int64_t>(LanesWithMemory().size());
-  auto memories = MakeMemories(entry, &*runs);
+  auto memories = MakeMemories(entry, &runs);
   status = ranks_->AllOk(memories.status(), Patience(case_bytes_), progress);
   if (!status.ok()) {
     *fatal = EndsAll(status) || !Poll().ok();
     return status;
   }
   status = baselines_->Plan(entry.spec, memories->front(), Patience(case_bytes_), progress);
-  if (status.ok()) status = Iterate(entry, &*memories, &*runs, fatal);
+  if (status.ok()) status = Iterate(entry, &*memories, &runs, fatal);
   if (!status.ok()) return status;
-  auto results = Collect(entry, *runs, fatal);
+  auto results = Collect(entry, runs, fatal);
   baselines_->Drop();
   return results;
 }
@@ -202,8 +198,7 @@ absl::Status Runner::TakeLaneTurn(const Case& entry, size_t lane, int iteration,
   run->grown.reset();
   if (!status.ok()) return status;
   if (trace != nullptr) run->record.gate = GateOf(*trace, run->record.start_ns.front());
-  status = memory->Fetch();
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(memory->Fetch());
   if (last) {
     run->record.counters = session->counters();
     run->record.grown_bytes = run->watch->growth();
@@ -234,9 +229,9 @@ absl::Status Runner::Move(Session* session, bool last, CaseMemory* memory, LaneR
     const WindowedChecks checks = {options_->check != Check::kNone, options_->fingerprint && last};
     return RunWindowed(session, run->transfer, checks, memory, run->watch.get(), &run->record);
   }
-  const auto id = session->Start(run->transfer, memory->src(), memory->dst());
-  if (!id.ok()) return id.status();
-  return id->Wait();
+  SLUICE_ASSIGN_OR_RETURN(const auto id,
+                          session->Start(run->transfer, memory->src(), memory->dst()));
+  return id.Wait();
 }
 
 absl::Status Runner::TakeBaselineTurn(int iteration, CaseMemory* memory,
@@ -255,25 +250,22 @@ absl::Status Runner::TakeBaselineTurn(int iteration, CaseMemory* memory,
 absl::Status Runner::RunOnce(int iteration, CaseMemory* memory, MemoryWatch* watch,
                              RankRecord* record, absl::FunctionRef<absl::Status()> move) {
   const auto progress = [this] { return Poll(); };
-  absl::Status status = memory->PoisonTargets();
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(memory->PoisonTargets());
   // Before the barrier, because others may send from there on, and so that it takes none of the
   // time.
   if (watch != nullptr) watch->Begin();
-  status = ranks_->Barrier(Patience(case_bytes_), progress);
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(ranks_->Barrier(Patience(case_bytes_), progress));
   TraceLog* const trace = lanes_[0].session->trace();
   if (trace != nullptr && !traced_ && iteration >= options_->warmup) {
     trace->Clear();
     traced_ = true;
   }
   const int64_t start_ns = MonotonicNs();
-  status = move();
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(move());
   const int64_t own_end_ns = MonotonicNs();
   // Clocks of several hosts cannot be compared, so there the barrier is timed as well. On one host
   // it keeps those that are done from checking on CPUs that the others still need.
-  status = ranks_->Barrier(Patience(case_bytes_), progress);
+  absl::Status status = ranks_->Barrier(Patience(case_bytes_), progress);
   if (watch != nullptr) watch->End();
   if (!status.ok()) return status;
   if (iteration >= options_->warmup) {
@@ -301,11 +293,11 @@ void Runner::Finish(const Case& entry, CaseMemory* memory, LaneRun* run) {
 }
 
 absl::StatusOr<std::vector<RankRecord>> Runner::Gather(const RankRecord& mine) {
-  const auto texts =
-      ranks_->GatherToFirst(Encode(mine), Patience(case_bytes_), [this] { return Poll(); });
-  if (!texts.ok()) return texts.status();
+  SLUICE_ASSIGN_OR_RETURN(
+      const auto texts,
+      ranks_->GatherToFirst(Encode(mine), Patience(case_bytes_), [this] { return Poll(); }));
   std::vector<RankRecord> records;
-  for (const std::string& text : *texts) records.push_back(Decode(text));
+  for (const std::string& text : texts) records.push_back(Decode(text));
   return records;
 }
 
@@ -317,20 +309,18 @@ absl::StatusOr<std::vector<CaseResult>> Runner::Collect(const Case& entry,
   std::vector<CaseResult> results;
   std::vector<std::vector<double>> times;  // of each lane
   for (size_t i = 0; i < lanes_.size(); ++i) {
-    const auto records = Gather(runs[i].record);
-    if (!records.ok()) return records.status();
+    SLUICE_ASSIGN_OR_RETURN(const auto records, Gather(runs[i].record));
     if (ranks_->rank() != 0) continue;
     results.push_back(Summarise(entry.id + lanes_[i].suffix, entry.spec, *options_,
-                                *lanes_[i].session, one_host, *records));
+                                *lanes_[i].session, one_host, records));
     results.back().plan = lanes_[i].plan;
-    times.push_back(IterationTimes(*records, one_host));
+    times.push_back(IterationTimes(records, one_host));
   }
   for (const BaselineRuns::Entry& baseline : baselines_->entries()) {
-    const auto records = Gather(baseline.record);
-    if (!records.ok()) return records.status();
+    SLUICE_ASSIGN_OR_RETURN(const auto records, Gather(baseline.record));
     for (size_t i = 0; i < results.size(); ++i) {
       results[i].baselines.push_back(
-          CompareWith(baseline.name, baseline.reason, times[i], *records, one_host, results[i]));
+          CompareWith(baseline.name, baseline.reason, times[i], records, one_host, results[i]));
     }
   }
   *fatal = false;
@@ -345,10 +335,7 @@ absl::StatusOr<std::string> Runner::WriteTrace() {
 }
 
 absl::Status Runner::Close() {
-  for (const Lane& lane : lanes_) {
-    absl::Status status = lane.session->Close();
-    if (!status.ok()) return status;
-  }
+  for (const Lane& lane : lanes_) SLUICE_RETURN_IF_ERROR(lane.session->Close());
   return absl::OkStatus();
 }
 

@@ -4,7 +4,6 @@
 #ifndef SLUICE_BENCH_RESHARD_RUNNER_H_
 #define SLUICE_BENCH_RESHARD_RUNNER_H_
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>

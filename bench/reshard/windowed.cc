@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "sluice/status.h"
+
 namespace sluice::bench {
 namespace {
 
@@ -21,7 +23,7 @@ absl::Status Handle(const Event& event, const WindowedChecks& checks, CaseMemory
       return event.run.Supply(event.tensor, memory->dst()[tensor]);
     }
     case Event::Kind::kTensorDone:
-      if (absl::Status status = memory->FetchTarget(tensor); !status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(memory->FetchTarget(tensor));
       if (checks.count_wrong) record->wrong += memory->CountWrongTarget(tensor);
       if (checks.fingerprint && memory->HoldsTarget(tensor)) {
         record->fingerprints.emplace_back(event.tensor, memory->FingerprintOf(tensor));
@@ -48,24 +50,21 @@ absl::Status RunWindowed(Session* session, Transfer* transfer, const WindowedChe
                          CaseMemory* memory, MemoryWatch* watch, RankRecord* record) {
   StartOptions options;
   options.late_destinations = true;
-  const auto run = session->Start(transfer, memory->src(), memory->dst(), options);
-  if (!run.ok()) return run.status();
+  SLUICE_ASSIGN_OR_RETURN(const auto run,
+                          session->Start(transfer, memory->src(), memory->dst(), options));
   bool done = false;
   while (!done) {
-    done = run->IsDone();
-    if (!done) {
-      if (absl::Status status = session->Poll(); !status.ok()) return status;
-    }
+    done = run.IsDone();
+    if (!done) SLUICE_RETURN_IF_ERROR(session->Poll());
     bool any = false;
     Event event;
     while (session->PollEvent(&event)) {
       any = true;
-      absl::Status status = Handle(event, checks, memory, watch, record);
-      if (!status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(Handle(event, checks, memory, watch, record));
     }
     if (!any) sched_yield();
   }
-  return run->Wait();
+  return run.Wait();
 }
 
 }  // namespace sluice::bench

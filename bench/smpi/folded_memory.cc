@@ -7,10 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <cstdlib>
 #include <map>
 #include <mutex>
 

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <memory>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "sluice/mpi.h"
 #include "sluice/session.h"
+#include "sluice/status.h"
 #include "transport/mpi/mpi_communicator.h"
 #include "transport/mpi/mpi_retired.h"
 
@@ -134,9 +134,7 @@ sluice::TransferSpec ToTheNext(int size) {
 }
 
 bool Fails(const absl::Status& status) {
-  if (!status.ok()) {
-    std::fprintf(stderr, "sluice-smpi-messages: %s\n", status.ToString().c_str());
-  }
+  if (!status.ok()) std::fprintf(stderr, "sluice-smpi-messages: %s\n", status.ToString().c_str());
   return !status.ok();
 }
 
@@ -148,9 +146,8 @@ absl::Status RunOnce(sluice::Session* session, sluice::Transfer* transfer, float
   const auto view = [](std::vector<float>& of) {
     return sluice::DenseView(of.data(), {kElements}, sluice::DType::kF32);
   };
-  const auto run = session->Start(transfer, {view(src)}, {view(dst)});
-  if (!run.ok()) return run.status();
-  if (absl::Status status = run->Wait(); !status.ok()) return status;
+  SLUICE_ASSIGN_OR_RETURN(const auto run, session->Start(transfer, {view(src)}, {view(dst)}));
+  SLUICE_RETURN_IF_ERROR(run.Wait());
   const float expected = value + static_cast<float>((session->rank() + size - 1) % size);
   if (std::count(dst.begin(), dst.end(), expected) == kElements) return absl::OkStatus();
   return absl::DataLossError("a part came wrong");
@@ -158,12 +155,13 @@ absl::Status RunOnce(sluice::Session* session, sluice::Transfer* transfer, float
 
 absl::Status CancelOne(sluice::Session* session, sluice::Transfer* transfer) {
   std::vector<float> memory(2 * kElements);
-  const auto run = session->Start(
-      transfer, {sluice::DenseView(memory.data(), {kElements}, sluice::DType::kF32)},
-      {sluice::DenseView(memory.data() + kElements, {kElements}, sluice::DType::kF32)});
-  if (!run.ok()) return run.status();
-  if (absl::Status status = run->Cancel(); !status.ok()) return status;
-  const absl::Status status = run->Wait();
+  SLUICE_ASSIGN_OR_RETURN(
+      const auto run,
+      session->Start(
+          transfer, {sluice::DenseView(memory.data(), {kElements}, sluice::DType::kF32)},
+          {sluice::DenseView(memory.data() + kElements, {kElements}, sluice::DType::kF32)}));
+  SLUICE_RETURN_IF_ERROR(run.Cancel());
+  const absl::Status status = run.Wait();
   return absl::IsCancelled(status) ? absl::OkStatus() : status;
 }
 

@@ -12,16 +12,16 @@
 #include "plan/shard/cursor.h"
 #include "session/stream/stream_catalog.h"
 #include "session/stream/stream_source.h"
+#include "sluice/status.h"
 #include "workload/json_input.h"
 
 namespace sluice::bench {
 
 absl::StatusOr<Catalog> FindCatalog(const StreamOptions& stream) {
-  const auto address = ParseSourceAddress(stream.source.uri);
-  if (!address.ok()) return address.status();
-  const auto text = FetchCatalogText(*address, stream.source, stream.reads.retry);
-  if (!text.ok()) return text.status();
-  return ReadCatalogText(*text, stream.source);
+  SLUICE_ASSIGN_OR_RETURN(const auto address, ParseSourceAddress(stream.source.uri));
+  SLUICE_ASSIGN_OR_RETURN(const auto text,
+                          FetchCatalogText(address, stream.source, stream.reads.retry));
+  return ReadCatalogText(text, stream.source);
 }
 
 absl::StatusOr<std::unique_ptr<Contents>> Contents::Make(const StreamBenchOptions& options,
@@ -35,29 +35,27 @@ absl::StatusOr<std::unique_ptr<Contents>> Contents::Make(const StreamBenchOption
     contents->catalog_ = std::move(catalog);
     contents->items_ = contents->catalog_.items();
   }
-  if (absl::Status status = contents->AddFills(options); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(contents->AddFills(options));
   return contents;
 }
 
 absl::Status Contents::AddFill(ElementType type, uint64_t seed) {
-  auto fill = ShardFill::Make(type, seed);
-  if (!fill.ok()) return fill.status();
-  fills_.emplace(type, *std::move(fill));
+  SLUICE_ASSIGN_OR_RETURN(auto fill, ShardFill::Make(type, seed));
+  fills_.emplace(type, std::move(fill));
   return absl::OkStatus();
 }
 
 absl::Status Contents::AddFills(const StreamBenchOptions& options) {
   if (options.stream.buffers.transform)
     plain_type_ = *ElementTypeOf(options.stream.buffers.transform->src);
-  if (absl::Status status = AddFill(plain_type_, options.fill_seed); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(AddFill(plain_type_, options.fill_seed));
   for (const ItemType& type : catalog_.types()) {
     if (options.stream.buffers.transform && type.element != plain_type_) {
       return absl::InvalidArgumentError(
           absl::StrCat("--transform is from ", DTypeName(options.stream.buffers.transform->src),
                        ", but items are ", "of ", ElementName(type.element)));
     }
-    absl::Status status = AddFill(type.element, options.fill_seed);
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(AddFill(type.element, options.fill_seed));
   }
   const int64_t element_bytes = ElementBytes(plain_type_);
   const bool whole =
@@ -98,9 +96,9 @@ absl::StatusOr<StreamPlan> Contents::PlanOf(const StreamOptions& stream) const {
   plan.places = {
       {selection.first, selection.step, std::min(selection.end.value_or(items_), items_)}};
   if (!stream.order.cursor.empty()) {
-    const auto cursor = Cursor::Parse(stream.order.cursor);
-    if (!cursor.ok()) return Prefixed("--cursor", cursor.status());
-    const auto merged = MergeCursors({*cursor});  // as the library does with those of all ranks
+    SLUICE_ASSIGN_OR_RETURN(const auto cursor,
+                            Prefixed("--cursor", Cursor::Parse(stream.order.cursor)));
+    const auto merged = MergeCursors({cursor});  // as the library does with those of all ranks
     if (!merged.ok()) return Prefixed("--cursor", merged.status());
     plan.released = merged->layers;
   }

@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "session/stream/describe_stream.h"
+#include "sluice/status.h"
 #include "storage/fault_spec.h"
 #include "workload/json_input.h"
 #include "workload/numbers.h"
@@ -47,12 +48,11 @@ absl::Status ParseDeviceText(StreamBenchOptions* options) {
 absl::Status ParseModes(StreamBenchOptions* options) {
   options->modes = {Mode()};
   for (const std::string& text : options->baseline_texts) {
-    const auto mode = ParseBaselineMode(text);
-    if (!mode.ok()) return Prefixed("--baseline", mode.status());
-    if (std::find(options->modes.begin(), options->modes.end(), *mode) != options->modes.end()) {
+    SLUICE_ASSIGN_OR_RETURN(const auto mode, Prefixed("--baseline", ParseBaselineMode(text)));
+    if (std::find(options->modes.begin(), options->modes.end(), mode) != options->modes.end()) {
       return Refuse(absl::StrCat("--baseline: \"", text, "\" is there twice"));
     }
-    options->modes.push_back(*mode);
+    options->modes.push_back(mode);
   }
   return absl::OkStatus();
 }
@@ -113,7 +113,7 @@ absl::Status CheckNumbers(const StreamBenchOptions& o) {
 }
 
 absl::Status CheckTogether(const StreamBenchOptions& o) {
-  if (absl::Status status = CheckNumbers(o); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckNumbers(o));
   if (o.format == "raw" && o.stream.source.item_bytes < 1) {
     return Refuse("--format raw needs --item-bytes");
   }
@@ -127,8 +127,7 @@ absl::Status CheckTogether(const StreamBenchOptions& o) {
     return Refuse("--trace-epochs needs --trace");
   }
   if (o.corrupt > 0 && o.check == Check::kNone) return Refuse("--corrupt needs --check");
-  const auto faults = ParseFaultSpec(o.fault);
-  if (!faults.ok()) return Prefixed("--fault", faults.status());
+  SLUICE_RETURN_IF_ERROR(Prefixed("--fault", ParseFaultSpec(o.fault).status()));
   return CheckGenerator(o);
 }
 
@@ -199,9 +198,7 @@ absl::Status ParseStreamTexts(StreamBenchOptions* o) {
   if (status.ok()) status = Prefixed("--device", ParseDeviceText(o));
   if (status.ok()) status = ParseModes(o);
   if (!status.ok()) return status;
-  const auto transform = ParseTransformFlags(o->transform_flags);
-  if (!transform.ok()) return transform.status();
-  o->stream.buffers.transform = *transform;
+  SLUICE_ASSIGN_OR_RETURN(o->stream.buffers.transform, ParseTransformFlags(o->transform_flags));
   if (o->is_generator() && o->generate_order.empty()) o->generate_order = "free";
   if (o->share.empty()) o->share = o->stream.reads.exchange ? "all" : "deal";
   return CheckTogether(*o);

@@ -15,6 +15,7 @@
 #include "device/copy_flat.h"
 #include "job/trace_file.h"
 #include "memory/memory_watch.h"
+#include "sluice/status.h"
 #include "sluice/testing.h"
 #include "stream/baselines/baseline.h"
 #include "stream/consumer.h"
@@ -42,14 +43,11 @@ class ItemFetch {
   absl::StatusOr<TensorView> OnHost(Accelerator* accelerator, const TensorView& view) {
     if (view.device == DeviceKind::kCpu) return view;
     if (device_ == nullptr) {
-      absl::StatusOr<std::unique_ptr<Device>> opened = accelerator->OpenDevice();
-      if (!opened.ok()) return opened.status();
-      device_ = *std::move(opened);
+      SLUICE_ASSIGN_OR_RETURN(device_, accelerator->OpenDevice());
     }
     memory_.resize(BytesOf(view).size());
-    absl::Status status = CopyFlat(device_.get(), static_cast<const std::byte*>(view.data),
-                                   view.device, memory_.data(), DeviceKind::kCpu, memory_.size());
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CopyFlat(device_.get(), static_cast<const std::byte*>(view.data),
+                                    view.device, memory_.data(), DeviceKind::kCpu, memory_.size()));
     return DenseView(memory_.data(), view.shape, view.dtype);
   }
 
@@ -66,9 +64,8 @@ class Trainer {
 
   absl::Status TakeAll() {
     while (!consumer_->done()) {
-      const absl::StatusOr<Lease> lease = Take();
-      if (!lease.ok()) return lease.status();
-      if (absl::Status status = Consume(*lease); !status.ok()) return status;
+      SLUICE_ASSIGN_OR_RETURN(const Lease lease, Take());
+      SLUICE_RETURN_IF_ERROR(Consume(lease));
       stream_->EndUpdate();
     }
     return absl::OkStatus();
@@ -79,7 +76,7 @@ class Trainer {
     if (consumer_->done()) return absl::OkStatus();
     absl::StatusOr<Lease> lease = Take();
     while (lease.ok()) {
-      if (absl::Status status = Consume(*lease); !status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(Consume(*lease));
       if (consumer_->done()) return absl::OkStatus();
       absl::StatusOr<Lease> next = Take();
       stream_->EndUpdate();
@@ -92,9 +89,8 @@ class Trainer {
   absl::StatusOr<Lease> Take() {
     if (!std::exchange(is_first_, false)) consumer_->Asked();
     const bool waited = !stream_->Ready();
-    absl::StatusOr<Lease> lease = stream_->Next();
-    if (!lease.ok()) return lease.status();
-    if (lease->end()) {
+    SLUICE_ASSIGN_OR_RETURN(Lease lease, stream_->Next());
+    if (lease.end()) {
       return absl::DataLossError(
           absl::StrCat("the stream ended ", consumer_->left(), " items before its end"));
     }
@@ -104,9 +100,8 @@ class Trainer {
 
   absl::Status Consume(const Lease& lease) {
     for (int64_t i = 0; i < lease.items() && !consumer_->done(); ++i) {
-      const absl::StatusOr<TensorView> view = fetch_.OnHost(accelerator_, lease.view(i));
-      if (!view.ok()) return view.status();
-      consumer_->Consume(lease.item(i), lease.epoch(i), *view);
+      SLUICE_ASSIGN_OR_RETURN(const TensorView view, fetch_.OnHost(accelerator_, lease.view(i)));
+      consumer_->Consume(lease.item(i), lease.epoch(i), view);
     }
     return absl::OkStatus();
   }
@@ -121,9 +116,8 @@ class Trainer {
 // What comes after the last item must be the end.
 absl::Status ExpectEnd(Stream* stream, const Consumer& consumer) {
   if (consumer.wanted() < stream->items()) return absl::OkStatus();  // stopped before
-  const absl::StatusOr<Lease> lease = stream->Next();
-  if (!lease.ok()) return lease.status();
-  if (lease->end()) return absl::OkStatus();
+  SLUICE_ASSIGN_OR_RETURN(const Lease lease, stream->Next());
+  if (lease.end()) return absl::OkStatus();
   return absl::DataLossError(
       absl::StrCat("the stream goes on after all its ", stream->items(), " items"));
 }
@@ -241,8 +235,7 @@ absl::Status Rounds::Deliver(const Mode& mode, int round, const StreamPlan& plan
 }
 
 absl::Status Rounds::RunHere(const Mode& mode, int round, RankOutcome* outcome) {
-  const auto plan = contents_.PlanOf(stream_);
-  if (!plan.ok()) return plan.status();
+  SLUICE_ASSIGN_OR_RETURN(const auto plan, contents_.PlanOf(stream_));
   ConsumerOptions consume;
   consume.consume_ns = absl::ToInt64Nanoseconds(absl::Microseconds(options_.consume_us));
   consume.stop_items = options_.stop_items;
@@ -251,15 +244,15 @@ absl::Status Rounds::RunHere(const Mode& mode, int round, RankOutcome* outcome) 
   consume.touches = options_.touch;
   // The others always deliver in order.
   consume.in_order = stream_.order.in_order || !mode.is_stream();
-  Consumer consumer(&contents_, &check_, *plan, consume, &bar_);
+  Consumer consumer(&contents_, &check_, plan, consume, &bar_);
   const std::string label =
       options_.iterations > 1
           ? absl::StrCat(mode.Name(), ", round ", round + 1, " of ", options_.iterations)
           : mode.Name();
   bar_.Begin(label, consumer.wanted(), "items");
-  if (absl::Status status = Meet(); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(Meet());
   consumer.Start();
-  absl::Status status = Deliver(mode, round, *plan, UsageNow(), &consumer, outcome);
+  absl::Status status = Deliver(mode, round, plan, UsageNow(), &consumer, outcome);
   consumer.AddTo(outcome);
   bar_.Clear();
   return status;

@@ -3,7 +3,6 @@
 #define SLUICE_BENCH_STREAM_ROUNDS_H_
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 

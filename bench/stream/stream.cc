@@ -10,6 +10,7 @@
 #include "session/stream/stream_catalog.h"
 #include "session/stream/stream_source.h"
 #include "sluice/session.h"
+#include "sluice/status.h"
 #include "stream/contents.h"
 #include "stream/options.h"
 #include "stream/report.h"
@@ -30,16 +31,12 @@ SessionOptions SessionOptionsOf(const StreamBenchOptions& options) {
   return session;
 }
 
-absl::Status Idle() { return absl::OkStatus(); }
-
 // Rank 0's text on all ranks.
 absl::StatusOr<std::string> ShareText(absl::StatusOr<std::string> text, absl::Duration timeout,
                                       Ranks* ranks) {
-  absl::Status status = ranks->AllOk(text.status(), timeout, Idle);
-  if (!status.ok()) return status;
-  auto all = ranks->AllGather(*text, timeout, Idle);
-  if (!all.ok()) return all.status();
-  return std::move(all->front());
+  SLUICE_RETURN_IF_ERROR(ranks->AllOk(text.status(), timeout));
+  SLUICE_ASSIGN_OR_RETURN(auto all, ranks->AllGather(*text, timeout));
+  return std::move(all.front());
 }
 
 absl::StatusOr<Catalog> LoadCatalog(const StreamOptions& stream, Ranks* ranks) {
@@ -61,9 +58,9 @@ absl::StatusOr<Catalog> LoadCatalog(const StreamOptions& stream, Ranks* ranks) {
 // may differ between ranks.
 absl::StatusOr<std::unique_ptr<Contents>> LoadContents(const StreamBenchOptions& options,
                                                        Ranks* ranks) {
-  auto catalog = LoadCatalog(StreamOptionsOf(options, ranks->rank(), ranks->size()), ranks);
-  if (!catalog.ok()) return catalog.status();
-  return Contents::Make(options, *std::move(catalog));
+  SLUICE_ASSIGN_OR_RETURN(
+      auto catalog, LoadCatalog(StreamOptionsOf(options, ranks->rank(), ranks->size()), ranks));
+  return Contents::Make(options, std::move(catalog));
 }
 
 class StreamCommand final : public Command {
@@ -91,10 +88,9 @@ class StreamCommand final : public Command {
     session_options.accelerator = options_.is_emulated()
                                       ? MakeEmulatedAccelerator(1e9 * options_.device_gb_per_s)
                                       : gpu->accelerator;
-    auto session = Session::Create(std::move(fabric), session_options);
-    if (!session.ok()) return session.status();
+    SLUICE_ASSIGN_OR_RETURN(auto session, Session::Create(std::move(fabric), session_options));
     Print(StreamTableHeader(options_, report_));
-    RunRounds(**contents, ranks, session->get());
+    RunRounds(**contents, ranks, session.get());
     return absl::OkStatus();
   }
 

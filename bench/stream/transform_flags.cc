@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "session/stream/item_normalizer.h"
+#include "sluice/status.h"
 #include "sluice/tensor.h"
 #include "workload/json_input.h"
 
@@ -73,8 +74,7 @@ absl::StatusOr<absl::optional<ItemTransform>> ParseTransformFlags(const Transfor
   if (!status.ok()) return status;
   transform.planar = flags.planar;
   if (!crop.empty()) transform.crop = ItemCrop{crop[0], crop[1], crop[2], crop[3]};
-  status = CheckTransform(transform);
-  if (!status.ok()) return Prefixed("--transform", status);
+  SLUICE_RETURN_IF_ERROR(Prefixed("--transform", CheckTransform(transform)));
   return absl::optional<ItemTransform>(transform);
 }
 

@@ -2,13 +2,13 @@
 #include "sync/catch_up.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "base/clock.h"
 #include "sluice/layout.h"
+#include "sluice/status.h"
 #include "sluice/transfer.h"
 
 namespace sluice::bench {
@@ -34,10 +34,8 @@ absl::StatusOr<Layout> KeepRows(const Layout& layout, absl::FunctionRef<bool(int
   if (kept.empty()) return Layout();
   std::vector<int64_t> sizes(layout.mesh.sizes().begin(), layout.mesh.sizes().end());
   sizes[0] = static_cast<int64_t>(kept.size() / row);
-  auto mesh = Mesh::Create(std::move(sizes), std::move(kept));
-  if (!mesh.ok()) return mesh.status();
   Layout of_rows = layout;
-  of_rows.mesh = *std::move(mesh);
+  SLUICE_ASSIGN_OR_RETURN(of_rows.mesh, Mesh::Create(std::move(sizes), std::move(kept)));
   return of_rows;
 }
 
@@ -75,20 +73,16 @@ class CatchUpPlanner {
     for (size_t i = 0; i < held_.size() && weights_.replica() == 1; ++i) {
       held_[i].place = OwnPlace(i);
     }
-    auto now = weights_.OfServers(trainers_, static_cast<int>(held_.size()));
-    if (!now.ok()) return now.status();
-    now_ = *std::move(now);
+    SLUICE_ASSIGN_OR_RETURN(now_, weights_.OfServers(trainers_, static_cast<int>(held_.size())));
     for (size_t i = 0; i < held_.size(); ++i) {
-      const auto lacks = Lacks(i);
-      if (!lacks.ok()) return lacks.status();
-      plan_.is_target.push_back(*lacks);
+      SLUICE_ASSIGN_OR_RETURN(const auto lacks, Lacks(i));
+      plan_.is_target.push_back(lacks);
     }
     CloseRows();
     if (std::count(plan_.is_target.begin(), plan_.is_target.end(), true) == 0) return std::nullopt;
-    const auto has_sources = FindSources();
-    if (!has_sources.ok()) return has_sources.status();
-    if (!*has_sources) return std::nullopt;
-    if (absl::Status status = FindTargets(); !status.ok()) return status;
+    SLUICE_ASSIGN_OR_RETURN(const auto has_sources, FindSources());
+    if (!has_sources) return std::nullopt;
+    SLUICE_RETURN_IF_ERROR(FindTargets());
     return std::move(plan_);
   }
 
@@ -103,15 +97,14 @@ class CatchUpPlanner {
     if (held.version > version_) return false;
     if (held.version < version_) return true;
     if (held.place == OwnPlace(server)) return false;
-    const auto then = SidesOf(held.place.servers);
-    if (!then.ok()) return then.status();
+    SLUICE_ASSIGN_OR_RETURN(const auto then, SidesOf(held.place.servers));
     for (size_t t = 0; t < weights_.tensors().size(); ++t) {
       const std::vector<int64_t>& shape = weights_.tensors()[t].shape;
-      const auto has = OwnedIn(**then, t, shape, trainers_ + static_cast<int>(held.place.index));
-      const auto needs = OwnedIn(now_, t, shape, trainers_ + static_cast<int>(server));
-      if (!has.ok()) return has.status();
-      if (!needs.ok()) return needs.status();
-      if (!AreSameRanges(*has, *needs)) return true;
+      SLUICE_ASSIGN_OR_RETURN(
+          const auto has, OwnedIn(*then, t, shape, trainers_ + static_cast<int>(held.place.index)));
+      SLUICE_ASSIGN_OR_RETURN(const auto needs,
+                              OwnedIn(now_, t, shape, trainers_ + static_cast<int>(server)));
+      if (!AreSameRanges(has, needs)) return true;
     }
     return false;
   }
@@ -163,17 +156,16 @@ class CatchUpPlanner {
   }
 
   absl::StatusOr<bool> SourcesOf(int64_t servers, const std::map<int, int>& rank_now) {
-    const auto then = SidesOf(servers);
-    if (!then.ok()) return then.status();
+    SLUICE_ASSIGN_OR_RETURN(const auto then, SidesOf(servers));
     plan_.sources.clear();
     for (size_t t = 0; t < weights_.tensors().size(); ++t) {
       Layout source;
-      for (const Layouts& layouts : **then) {
-        auto rows = KeepRows(
-            layouts[t], [&](int rank) { return rank_now.count(rank) > 0; },
-            [&](int rank) { return rank_now.at(rank); });
-        if (!rows.ok()) return rows.status();
-        if (source.mesh.ranks().empty()) source = *std::move(rows);
+      for (const Layouts& layouts : *then) {
+        SLUICE_ASSIGN_OR_RETURN(auto rows,
+                                KeepRows(
+                                    layouts[t], [&](int rank) { return rank_now.count(rank) > 0; },
+                                    [&](int rank) { return rank_now.at(rank); }));
+        if (source.mesh.ranks().empty()) source = std::move(rows);
       }
       if (source.mesh.ranks().empty()) return false;
       plan_.sources.push_back(std::move(source));
@@ -185,11 +177,11 @@ class CatchUpPlanner {
     for (const Layouts& layouts : now_) {
       Layouts targets;
       for (const Layout& layout : layouts) {
-        auto rows = KeepRows(
-            layout, [&](int rank) { return plan_.is_target[ServerOf(rank)]; },
-            [](int rank) { return rank; });
-        if (!rows.ok()) return rows.status();
-        targets.push_back(*std::move(rows));
+        SLUICE_ASSIGN_OR_RETURN(
+            auto rows, KeepRows(
+                           layout, [&](int rank) { return plan_.is_target[ServerOf(rank)]; },
+                           [](int rank) { return rank; }));
+        targets.push_back(std::move(rows));
       }
       plan_.targets.push_back(std::move(targets));
     }
@@ -199,9 +191,7 @@ class CatchUpPlanner {
   absl::StatusOr<const std::vector<Layouts>*> SidesOf(int64_t servers) {
     auto& sides = then_[servers];
     if (sides.empty()) {
-      auto made = weights_.OfServers(trainers_, static_cast<int>(servers));
-      if (!made.ok()) return made.status();
-      sides = *std::move(made);
+      SLUICE_ASSIGN_OR_RETURN(sides, weights_.OfServers(trainers_, static_cast<int>(servers)));
     }
     return &sides;
   }
@@ -236,13 +226,9 @@ absl::StatusOr<std::unique_ptr<CatchUp>> CatchUp::Start(Session* session, const 
   // Whatever runs beside it comes first.
   own.priority_class = kPriorityClasses - 1;
   std::unique_ptr<CatchUp> catch_up(new CatchUp(version, std::move(from), std::move(to)));
-  auto connection = Connect(session, own);
-  if (!connection.ok()) return connection.status();
-  catch_up->connection_ = *std::move(connection);
+  SLUICE_ASSIGN_OR_RETURN(catch_up->connection_, Connect(session, own));
   catch_up->start_ns_ = MonotonicNs();
-  auto run = catch_up->connection_->Start({.version = version});
-  if (!run.ok()) return run.status();
-  catch_up->run_ = *run;
+  SLUICE_ASSIGN_OR_RETURN(catch_up->run_, catch_up->connection_->Start({.version = version}));
   return catch_up;
 }
 
@@ -250,7 +236,7 @@ absl::Status CatchUp::Step(bool may_verify) {
   if (is_over_) return absl::OkStatus();
   if (!has_come_) {
     if (!run_.IsDone()) return absl::OkStatus();
-    if (absl::Status status = run_.Wait(); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(run_.Wait());
     constexpr int64_t kNsOfUs = 1000;
     time_us_ = std::max<int64_t>(1, (MonotonicNs() - start_ns_) / kNsOfUs);
     has_come_ = true;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/clock.h"
+#include "sluice/status.h"
 #include "transport/deadline.h"
 
 namespace sluice::bench {
@@ -61,16 +62,14 @@ bool SyncEpoch::Close() {
 }
 
 absl::Status SyncEpoch::Begin() {
-  auto exchange = Exchange::Create(session_.get());
-  if (!exchange.ok()) return exchange.status();
-  exchange_ = *std::move(exchange);
-  const auto rows =
-      exchange_->Swap(OwnRow(Word::kWait), [](const sluice::Run& run) { return run.Wait(); });
-  if (!rows.ok()) return rows.status();
-  if (absl::Status status = CheckAlike(*rows); !status.ok()) return status;
+  SLUICE_ASSIGN_OR_RETURN(exchange_, Exchange::Create(session_.get()));
+  SLUICE_ASSIGN_OR_RETURN(
+      const auto rows,
+      exchange_->Swap(OwnRow(Word::kWait), [](const sluice::Run& run) { return run.Wait(); }));
+  SLUICE_RETURN_IF_ERROR(CheckAlike(rows));
   int64_t reached = last_version();
   bool is_new = true;
-  for (const SyncRow& row : *rows) {
+  for (const SyncRow& row : rows) {
     if (row.reached == SyncRow::kNew) continue;
     is_new = false;
     reached = std::min(reached, row.reached);
@@ -79,17 +78,13 @@ absl::Status SyncEpoch::Begin() {
   is_new_ = is_new;
   // It has not come to all, and comes again.
   if (state_->untold && state_->untold->version >= next_) state_->untold = std::nullopt;
-  Tell(*rows);
+  Tell(rows);
   // On all members, so that all have the error.
-  auto of_trainers = state_->weights->OfTrainers(trainers_);
-  if (!of_trainers.ok()) return of_trainers.status();
-  trainer_layouts_ = *std::move(of_trainers);
-  auto of_servers = state_->weights->OfServers(trainers_, servers_);
-  if (!of_servers.ok()) return of_servers.status();
-  server_layouts_ = *std::move(of_servers);
+  SLUICE_ASSIGN_OR_RETURN(trainer_layouts_, state_->weights->OfTrainers(trainers_));
+  SLUICE_ASSIGN_OR_RETURN(server_layouts_, state_->weights->OfServers(trainers_, servers_));
   if (next_ > last_version()) return absl::OkStatus();
   absl::Status status = ConnectWeights();
-  return status.ok() ? StartCatchUp(*rows) : status;
+  return status.ok() ? StartCatchUp(rows) : status;
 }
 
 absl::Status SyncEpoch::CheckAlike(absl::Span<const SyncRow> rows) const {
@@ -104,16 +99,14 @@ absl::Status SyncEpoch::CheckAlike(absl::Span<const SyncRow> rows) const {
 }
 
 absl::Status SyncEpoch::ConnectWeights() {
-  if (absl::Status status = Prepare(); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(Prepare());
   ConnectSpec own;
   if (state_->is_trainer) state_->newest->Give(trainer_layouts_, session_->rank(), &own.sources);
   for (const Layouts& side : server_layouts_) {
     if (target_ != nullptr) target_->Give(side, session_->rank(), &own.targets);
   }
   bound_ = target_.get();
-  auto weights = Connect(session_.get(), own);
-  if (!weights.ok()) return weights.status();
-  weights_ = *std::move(weights);
+  SLUICE_ASSIGN_OR_RETURN(weights_, Connect(session_.get(), own));
   return absl::OkStatus();
 }
 
@@ -122,41 +115,37 @@ absl::Status SyncEpoch::StartCatchUp(absl::Span<const SyncRow> rows) {
   for (const SyncRow& row : rows.subspan(static_cast<size_t>(trainers_))) {
     held.push_back({row.held_version, {row.held_servers, row.held_index}});
   }
-  const auto plan = PlanCatchUp(*state_->weights, trainers_, held, next_ - 1);
-  if (!plan.ok()) return plan.status();
-  if (!plan->has_value()) return absl::OkStatus();
-  catches_up_ = (*plan)->is_target;
+  SLUICE_ASSIGN_OR_RETURN(const auto plan,
+                          PlanCatchUp(*state_->weights, trainers_, held, next_ - 1));
+  if (!plan.has_value()) return absl::OkStatus();
+  catches_up_ = plan->is_target;
   std::shared_ptr<Holding> from;
   std::shared_ptr<Holding> to;
   if (!state_->is_trainer) {
     if (state_->newest != nullptr && state_->newest->version() == next_ - 1) from = state_->newest;
     if (catches_up_[static_cast<size_t>(OwnPlace().index)]) {
-      auto made = Holding::Make(*state_->weights, server_layouts_, session_->rank(),
-                                state_->options->seed, &state_->shelf, OwnPlace());
-      if (!made.ok()) return made.status();
-      to = *std::move(made);
+      SLUICE_ASSIGN_OR_RETURN(to, Holding::Make(*state_->weights, server_layouts_, session_->rank(),
+                                                state_->options->seed, &state_->shelf, OwnPlace()));
     }
   }
-  auto started = CatchUp::Start(session_.get(), **plan, next_ - 1, std::move(from), std::move(to));
-  if (!started.ok()) return started.status();
-  catch_up_ = *std::move(started);
+  SLUICE_ASSIGN_OR_RETURN(
+      catch_up_, CatchUp::Start(session_.get(), *plan, next_ - 1, std::move(from), std::move(to)));
   return absl::OkStatus();
 }
 
 absl::Status SyncEpoch::Prepare() {
   if (state_->is_trainer) {
     if (state_->newest == nullptr) {
-      auto made = Holding::Make(*state_->weights, {&trainer_layouts_, 1}, session_->rank(),
-                                state_->options->seed, &state_->shelf);
-      if (!made.ok()) return made.status();
-      state_->newest = *std::move(made);
+      SLUICE_ASSIGN_OR_RETURN(
+          state_->newest, Holding::Make(*state_->weights, {&trainer_layouts_, 1}, session_->rank(),
+                                        state_->options->seed, &state_->shelf));
     }
     if (state_->filled == next_) return absl::OkStatus();
     // An epoch that ends meanwhile leaves some tensors of either version.
     state_->filled = 0;
     for (size_t t = 0; t < state_->newest->tensors(); ++t) {
       state_->newest->Fill(t, next_);
-      if (absl::Status status = Breathe(); !status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(Breathe());
     }
     state_->filled = next_;
     return absl::OkStatus();
@@ -167,10 +156,9 @@ absl::Status SyncEpoch::Prepare() {
     target_->Poison();
   } else {
     state_->spare = nullptr;
-    auto made = Holding::Make(*state_->weights, server_layouts_, session_->rank(),
-                              state_->options->seed, &state_->shelf, OwnPlace());
-    if (!made.ok()) return made.status();
-    target_ = *std::move(made);
+    SLUICE_ASSIGN_OR_RETURN(target_,
+                            Holding::Make(*state_->weights, server_layouts_, session_->rank(),
+                                          state_->options->seed, &state_->shelf, OwnPlace()));
   }
   if (weights_ == nullptr || bound_ == target_.get()) return absl::OkStatus();
   bound_ = target_.get();
@@ -180,7 +168,7 @@ absl::Status SyncEpoch::Prepare() {
 absl::Status SyncEpoch::AwaitBegin() {
   Word word = Word::kWait;
   if (is_first()) {
-    if (absl::Status status = PauseFirst(); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(PauseFirst());
     word = NextWord();
   }
   auto rows = Swap(word);
@@ -211,7 +199,7 @@ absl::Status SyncEpoch::PauseFirst() {
   const absl::Duration silence = absl::Seconds(state_->options->timeout_s) / 4;
   Deadline heard(silence);
   while (!end.Passed()) {
-    if (absl::Status status = Breathe(); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(Breathe());
     absl::SleepFor(std::min(absl::Milliseconds(2), end.Left()));
     if (!heard.Passed()) continue;
     if (const auto rows = Swap(Word::kWait); !rows.ok()) return rows.status();
@@ -222,17 +210,16 @@ absl::Status SyncEpoch::PauseFirst() {
 
 absl::Status SyncEpoch::RunVersion() {
   const int64_t start_ns = MonotonicNs();
-  const auto run = weights_->Start({.version = next_});
-  if (!run.ok()) return run.status();
+  SLUICE_ASSIGN_OR_RETURN(const auto run, weights_->Start({.version = next_}));
   is_timed_ = true;
-  absl::Status came = Await(*run);
+  absl::Status came = Await(run);
   is_timed_ = false;
   if (!came.ok()) return came;
   SyncVersion& version = *state_->untold;
   version.own_us = std::max<int64_t>(1, (MonotonicNs() - start_ns) / kNsOfMicrosecond);
   version.ended_us = UnixUs();
   int64_t wrong = 0;
-  if (absl::Status status = Verify(&wrong); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(Verify(&wrong));
   state_->reached = next_;
   state_->time_us = version.own_us;
   state_->wrong = wrong;
@@ -251,7 +238,7 @@ absl::Status SyncEpoch::Verify(int64_t* wrong) {
   const Holding& holding = state_->is_trainer ? *state_->newest : *target_;
   for (size_t t = 0; t < holding.tensors(); ++t) {
     *wrong += holding.CountWrong(t, next_);
-    if (absl::Status status = Breathe(); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(Breathe());
   }
   return absl::OkStatus();
 }
@@ -267,16 +254,16 @@ bool SyncEpoch::EndsHere() const {
 absl::Status SyncEpoch::Await(const sluice::Run& run) {
   while (catch_up_ != nullptr && catch_up_->to() != nullptr && !catch_up_->is_over() &&
          !run.IsDone()) {
-    if (absl::Status status = Breathe(); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(Breathe());
     std::this_thread::yield();
   }
   return run.Wait();
 }
 
 absl::Status SyncEpoch::Breathe() {
-  if (absl::Status status = session_->Poll(); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(session_->Poll());
   if (catch_up_ == nullptr || catch_up_->is_over()) return absl::OkStatus();
-  if (absl::Status status = catch_up_->Step(/*may_verify=*/!is_timed_); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(catch_up_->Step(/*may_verify=*/!is_timed_));
   const std::shared_ptr<Holding>& to = catch_up_->to();
   if (catch_up_->is_over() && to != nullptr &&
       (state_->newest == nullptr || state_->newest->version() < to->version())) {

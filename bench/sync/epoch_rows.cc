@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "sluice/layout.h"
+#include "sluice/status.h"
 #include "sluice/transfer.h"
 #include "sync/epoch.h"
 
@@ -17,9 +18,8 @@ constexpr auto kRowWords = static_cast<int64_t>(sizeof(SyncRow) / sizeof(int64_t
 absl::StatusOr<Layout> RowLayout(int ranks, const Placement& placement) {
   std::vector<int> all(static_cast<size_t>(ranks));
   std::iota(all.begin(), all.end(), 0);
-  absl::StatusOr<Mesh> mesh = Mesh::Create({ranks}, std::move(all));
-  if (!mesh.ok()) return mesh.status();
-  return Layout{*std::move(mesh), {placement}};
+  SLUICE_ASSIGN_OR_RETURN(Mesh mesh, Mesh::Create({ranks}, std::move(all)));
+  return Layout{std::move(mesh), {placement}};
 }
 
 TransferSpec RowSpec(const char* name, int ranks, const Layout& src, const Layout& dst) {
@@ -129,12 +129,10 @@ absl::StatusOr<std::unique_ptr<Exchange>> Exchange::Create(Session* session) {
   for (const auto* layout : {&cut, &first, &all}) {
     if (!layout->ok()) return layout->status();
   }
-  const auto gather = session->Compile(RowSpec("rows of all members", ranks, *cut, *first));
-  if (!gather.ok()) return gather.status();
-  exchange->gather_ = *gather;
-  const auto spread = session->Compile(RowSpec("rows for all members", ranks, *first, *all));
-  if (!spread.ok()) return spread.status();
-  exchange->spread_ = *spread;
+  SLUICE_ASSIGN_OR_RETURN(exchange->gather_,
+                          session->Compile(RowSpec("rows of all members", ranks, *cut, *first)));
+  SLUICE_ASSIGN_OR_RETURN(exchange->spread_,
+                          session->Compile(RowSpec("rows for all members", ranks, *first, *all)));
   return exchange;
 }
 
@@ -143,12 +141,10 @@ absl::StatusOr<std::vector<SyncRow>> Exchange::Swap(const SyncRow& own, Await aw
   const TensorView own_row = RowsView(&own_);
   const TensorView gathered = RowsView(&gathered_);
   const TensorView all = RowsView(&all_);
-  const auto gather = session_->Start(gather_, {own_row}, {&gathered, 1});
-  if (!gather.ok()) return gather.status();
-  if (absl::Status status = await(*gather); !status.ok()) return status;
-  const auto spread = session_->Start(spread_, {gathered}, {&all, 1});
-  if (!spread.ok()) return spread.status();
-  if (absl::Status status = await(*spread); !status.ok()) return status;
+  SLUICE_ASSIGN_OR_RETURN(const auto gather, session_->Start(gather_, {own_row}, {&gathered, 1}));
+  SLUICE_RETURN_IF_ERROR(await(gather));
+  SLUICE_ASSIGN_OR_RETURN(const auto spread, session_->Start(spread_, {gathered}, {&all, 1}));
+  SLUICE_RETURN_IF_ERROR(await(spread));
   return all_;
 }
 

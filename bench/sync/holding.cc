@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "sluice/status.h"
 #include "workload/local_tensor.h"
 #include "workload/numbers.h"
 
@@ -73,11 +74,10 @@ absl::Status Holding::LayOut(absl::Span<const Layouts> sides, int rank,
     offsets->push_back(bytes_);
     for (const Layouts& layouts : sides) {
       if (!layouts[i].mesh.PositionOf(rank)) continue;
-      auto part = LocalPart::Create(layouts[i], tensor.shape, rank);
-      if (!part.ok()) return part.status();
-      const auto bytes = static_cast<size_t>(part->elements() * DTypeBytes(tensor.dtype));
+      SLUICE_ASSIGN_OR_RETURN(auto part, LocalPart::Create(layouts[i], tensor.shape, rank));
+      const auto bytes = static_cast<size_t>(part.elements() * DTypeBytes(tensor.dtype));
       bytes_ += (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
-      piece.part = *std::move(part);
+      piece.part = std::move(part);
     }
     pieces_.push_back(std::move(piece));
   }
@@ -90,7 +90,7 @@ absl::StatusOr<size_t> Holding::BytesOf(const SyncWeights& weights, absl::Span<c
   Shelf none;
   Holding holding(weights, 0, &none, {});
   std::vector<size_t> offsets;
-  if (absl::Status status = holding.LayOut(sides, rank, &offsets); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(holding.LayOut(sides, rank, &offsets));
   return holding.bytes_;
 }
 
@@ -100,7 +100,7 @@ absl::StatusOr<std::shared_ptr<Holding>> Holding::Make(const SyncWeights& weight
                                                        const Place& place) {
   std::shared_ptr<Holding> holding(new Holding(weights, seed, shelf, place));
   std::vector<size_t> offsets;
-  if (absl::Status status = holding->LayOut(sides, rank, &offsets); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(holding->LayOut(sides, rank, &offsets));
   holding->data_ = shelf->Take(holding->bytes_);
   if (holding->data_ == nullptr) {
     return absl::ResourceExhaustedError(absl::StrCat(

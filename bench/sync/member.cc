@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "job/ranks.h"
 #include "sluice/session.h"
+#include "sluice/status.h"
 #include "sluice/store.h"
 #include "sluice/world.h"
 #include "sync/epoch.h"
@@ -79,26 +80,22 @@ class SyncMember {
     state_.is_trainer = world.role == kTrainer;
     begun_key_ = absl::StrCat("sluice-bench-sync/", world.name, "/begun");
     if (!state_.is_trainer) StockForJoining(world);
-    auto joined = World::Join(world);
-    if (!joined.ok()) return joined.status();
-    world_ = *std::move(joined);
+    SLUICE_ASSIGN_OR_RETURN(world_, World::Join(world));
     state_.world = world_.get();
     report_->store = world_->store_address();
     if (report_->rank == 0) {
       SayLine(absl::StrCat("# sync: ", report_->role, " 0 of ", report_->size, ", world at ",
                            report_->store, "\n", VersionHeader()));
     }
-    if (absl::Status status = WaitForBeginning(world); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(WaitForBeginning(world));
     while (true) {
-      auto session = NextSessionOfAll();
-      if (!session.ok()) return session.status();
-      if (*session == nullptr) {
+      SLUICE_ASSIGN_OR_RETURN(auto session, NextSessionOfAll());
+      if (session == nullptr) {
         TellLast();
         break;
       }
-      const auto is_over = RunEpoch(*std::move(session));
-      if (!is_over.ok()) return is_over.status();
-      if (*is_over) break;
+      SLUICE_ASSIGN_OR_RETURN(const auto is_over, RunEpoch(std::move(session)));
+      if (is_over) break;
     }
     if (!Leads()) return absl::OkStatus();
     // Another sync may meet there. A store that nobody serves any more has forgotten it.
@@ -112,16 +109,11 @@ class SyncMember {
   // and then tells the others at the store. Otherwise the first that come would be an epoch by
   // themselves.
   absl::Status WaitForBeginning(const WorldOptions& world) {
-    if (Leads()) {
-      if (absl::Status status = WaitForServers(); !status.ok()) return status;
-    }
-    auto token = TokenOf(world);
-    if (!token.ok()) return token.status();
-    store_options_.token = *std::move(token);
-    const auto store = ConnectStore(report_->store, store_options_);
-    if (!store.ok()) return store.status();
-    if (Leads()) return (*store)->Set(begun_key_, "1");
-    absl::Status begun = (*store)->Get(begun_key_, options_.wait()).status();
+    if (Leads()) SLUICE_RETURN_IF_ERROR(WaitForServers());
+    SLUICE_ASSIGN_OR_RETURN(store_options_.token, TokenOf(world));
+    SLUICE_ASSIGN_OR_RETURN(const auto store, ConnectStore(report_->store, store_options_));
+    if (Leads()) return store->Set(begun_key_, "1");
+    absl::Status begun = store->Get(begun_key_, options_.wait()).status();
     if (!absl::IsDeadlineExceeded(begun)) return begun;
     return absl::DeadlineExceededError(absl::StrCat("trainer 0 has not begun after --wait-s ",
                                                     options_.wait_s,
@@ -133,9 +125,8 @@ class SyncMember {
     const Deadline end(options_.wait());
     LongWait long_wait;
     while (true) {
-      const auto has_enough = HasEnough();
-      if (!has_enough.ok()) return has_enough.status();
-      if (*has_enough) return absl::OkStatus();
+      SLUICE_ASSIGN_OR_RETURN(const auto has_enough, HasEnough());
+      if (has_enough) return absl::OkStatus();
       long_wait.Look([this] {
         const auto missing = world_->missing();
         return missing.ok() ? absl::StrJoin(*missing, ", ") : "";
@@ -173,13 +164,11 @@ class SyncMember {
   bool Leads() const { return state_.is_trainer && report_->rank == 0; }
   absl::StatusOr<bool> HasEnough() {
     if (options_.at_least == 0) {
-      const auto missing = world_->missing();
-      if (!missing.ok()) return missing.status();
-      return missing->empty();
+      SLUICE_ASSIGN_OR_RETURN(const auto missing, world_->missing());
+      return missing.empty();
     }
-    const auto members = world_->members();
-    if (!members.ok()) return members.status();
-    const auto servers = std::count_if(members->begin(), members->end(), [](const WorldMember& m) {
+    SLUICE_ASSIGN_OR_RETURN(const auto members, world_->members());
+    const auto servers = std::count_if(members.begin(), members.end(), [](const WorldMember& m) {
       return m.role == kServer && m.alive;
     });
     return servers >= options_.at_least;

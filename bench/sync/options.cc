@@ -8,6 +8,7 @@
 #include "job/flag_list.h"
 #include "job/flags.h"
 #include "job/help.h"
+#include "sluice/status.h"
 #include "workload/write_file.h"
 
 namespace sluice::bench {
@@ -104,14 +105,13 @@ absl::StatusOr<WorldOptions> WorldOptionsOf(const SyncOptions& o) {
     unsetenv("SLUICE_TOKEN");  // NOLINT: one thread
   }
   setenv("SLUICE_ROLES", absl::StrCat(kTrainer, ",", kServer).c_str(), 0);  // NOLINT: one thread
-  absl::StatusOr<WorldOptions> world = WorldOptionsFromEnvironment();
-  if (!world.ok()) return world.status();
-  if (world->roles.size() != 2 || world->roles[0].role != kTrainer ||
-      world->roles[1].role != kServer) {
+  SLUICE_ASSIGN_OR_RETURN(WorldOptions world, WorldOptionsFromEnvironment());
+  if (world.roles.size() != 2 || world.roles[0].role != kTrainer ||
+      world.roles[1].role != kServer) {
     return absl::InvalidArgumentError("SLUICE_ROLES: the roles of sync are trainer,server");
   }
-  if (o.wait_s > 0) world->timeout = o.wait();
-  world->store_timeout = world->timeout;
+  if (o.wait_s > 0) world.timeout = o.wait();
+  world.store_timeout = world.timeout;
   return world;
 }
 

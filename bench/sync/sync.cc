@@ -2,7 +2,6 @@
 #include <cstdio>
 #include <string>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "commands.h"
 #include "job/exit_codes.h"

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "sluice/status.h"
 #include "sluice/tensor.h"
 #include "tensor/stable_hash.h"
 #include "workload/json_input.h"
@@ -23,22 +24,21 @@ int64_t RanksOfCopy(const Parallelism& side) {
 }
 
 absl::StatusOr<Model> MakeToyModel(const std::string& text) {
-  const absl::StatusOr<std::vector<int64_t>> numbers = ParseIntegers(text);
-  if (!numbers.ok()) return Prefixed("--tensors", numbers.status());
+  SLUICE_ASSIGN_OR_RETURN(const auto numbers, Prefixed("--tensors", ParseIntegers(text)));
   constexpr int64_t kMost = 1 << 20;
-  const bool is_good = numbers->size() == 3 && (*numbers)[0] >= 1 && (*numbers)[0] <= kMost &&
-                       (*numbers)[1] >= 1 && (*numbers)[1] <= kMost && (*numbers)[2] >= 1 &&
-                       (*numbers)[2] <= kMost;
+  const bool is_good = numbers.size() == 3 && numbers[0] >= 1 && numbers[0] <= kMost &&
+                       numbers[1] >= 1 && numbers[1] <= kMost && numbers[2] >= 1 &&
+                       numbers[2] <= kMost;
   if (!is_good) {
     return absl::InvalidArgumentError(
         absl::StrCat("--tensors: \"", text, "\" is not N,ROWS,COLUMNS, each 1 to ", kMost));
   }
   Model model;
-  model.layers = static_cast<int>((*numbers)[0]);
+  model.layers = static_cast<int>(numbers[0]);
   for (int layer = 0; layer < model.layers; ++layer) {
     ModelTensor tensor;
     tensor.name = absl::StrCat("model.layers.", layer, ".mlp.up_proj.weight");
-    tensor.shape = {(*numbers)[1], (*numbers)[2]};
+    tensor.shape = {numbers[1], numbers[2]};
     tensor.layer = layer;
     model.tensors.push_back(std::move(tensor));
   }
@@ -47,11 +47,8 @@ absl::StatusOr<Model> MakeToyModel(const std::string& text) {
 
 absl::StatusOr<Model> ReadSyncModel(const SyncOptions& options) {
   if (options.model_file.empty()) return MakeToyModel(options.tensors);
-  const auto text = ReadShippedFile(options.model_file, "models");
-  if (!text.ok()) return text.status();
-  auto model = ParseModelFile(*text, options.cut);
-  if (!model.ok()) return Prefixed(options.model_file, model.status());
-  return model;
+  SLUICE_ASSIGN_OR_RETURN(const auto text, ReadShippedFile(options.model_file, "models"));
+  return Prefixed(options.model_file, ParseModelFile(text, options.cut));
 }
 
 void AddSide(const Parallelism& side, StableHash* hash) {
@@ -64,17 +61,13 @@ void AddSide(const Parallelism& side, StableHash* hash) {
 }  // namespace
 
 absl::StatusOr<SyncWeights> SyncWeights::Make(const SyncOptions& options) {
-  auto model = ReadSyncModel(options);
-  if (!model.ok()) return model.status();
+  SLUICE_ASSIGN_OR_RETURN(auto model, ReadSyncModel(options));
   System system;
   if (!options.system_file.empty()) {
-    const auto text = ReadShippedFile(options.system_file, "systems");
-    if (!text.ok()) return text.status();
-    auto parsed = ParseSystemFile(*text);
-    if (!parsed.ok()) return Prefixed(options.system_file, parsed.status());
-    system = *std::move(parsed);
+    SLUICE_ASSIGN_OR_RETURN(const auto text, ReadShippedFile(options.system_file, "systems"));
+    SLUICE_ASSIGN_OR_RETURN(system, Prefixed(options.system_file, ParseSystemFile(text)));
   }
-  SyncWeights weights(*std::move(model), std::move(system));
+  SyncWeights weights(std::move(model), std::move(system));
   weights.cuts_by_trainers_ = options.system_file.empty();
   StableHash hash;  // of whatever ranks must have been given alike
   for (const ModelTensor& tensor : weights.tensors()) {
@@ -103,10 +96,9 @@ absl::StatusOr<Layouts> SyncWeights::OfTrainers(int trainers) const {
     return absl::InvalidArgumentError(absl::StrCat("--system trains on a multiple of ", copy,
                                                    " ranks, and there are ", trainers));
   }
-  auto spec = MapModel(model_, system);
-  if (!spec.ok()) return spec.status();
+  SLUICE_ASSIGN_OR_RETURN(auto spec, MapModel(model_, system));
   Layouts layouts;
-  for (TensorTransfer& tensor : spec->tensors) layouts.push_back(std::move(tensor.src));
+  for (TensorTransfer& tensor : spec.tensors) layouts.push_back(std::move(tensor.src));
   return layouts;
 }
 
@@ -129,10 +121,9 @@ absl::StatusOr<std::vector<Layouts>> SyncWeights::OfServers(int trainers, int se
     System system;
     system.train.num_gpus = first;  // the ranks before it, however they lie
     system.generation = side;
-    auto spec = MapModel(model_, system);
-    if (!spec.ok()) return spec.status();
+    SLUICE_ASSIGN_OR_RETURN(auto spec, MapModel(model_, system));
     Layouts layouts;
-    for (TensorTransfer& tensor : spec->tensors) layouts.push_back(std::move(tensor.dst));
+    for (TensorTransfer& tensor : spec.tensors) layouts.push_back(std::move(tensor.dst));
     all.push_back(std::move(layouts));
   }
   return all;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "sluice/status.h"
 #include "tensor/quoted.h"
 #include "workload/json_input.h"
 
@@ -25,9 +26,9 @@ absl::Status ReadMesh(const Json& side, Mesh* mesh) {
   status.Update(Read(side, "ranks", &listed));
   for (const int64_t rank : listed) status.Update(CheckRank(rank, "ranks"));
   if (!status.ok()) return status;
-  auto made = Mesh::Create(std::move(sizes), {listed.begin(), listed.end()});
-  if (!made.ok()) return Prefixed("keys \"mesh\" and \"ranks\"", made.status());
-  *mesh = *std::move(made);
+  SLUICE_ASSIGN_OR_RETURN(*mesh,
+                          Prefixed("keys \"mesh\" and \"ranks\"",
+                                   Mesh::Create(std::move(sizes), {listed.begin(), listed.end()})));
   return absl::OkStatus();
 }
 
@@ -38,9 +39,8 @@ absl::Status ReadParts(const Json& of_rank, std::vector<Box>* boxes) {
   for (const Json& part : of_rank["parts"]) {
     if (!part.is_object()) return absl::InvalidArgumentError("a part must be an object");
     Box& box = boxes->emplace_back();
-    absl::Status status = Read(part, "offset", &box.offset);
-    status.Update(Read(part, "shape", &box.shape));
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(Read(part, "offset", &box.offset));
+    SLUICE_RETURN_IF_ERROR(Read(part, "shape", &box.shape));
   }
   return absl::OkStatus();
 }
@@ -62,16 +62,13 @@ absl::Status ReadBoxes(const Json& side, BoxList* boxes) {
       return absl::InvalidArgumentError("key \"boxes\": each of its entries must be an object");
     }
     int64_t rank = 0;
-    absl::Status status = Prefixed("key \"boxes\"", Read(of_rank, "rank", &rank));
-    status.Update(CheckRank(rank, "boxes"));
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(Prefixed("key \"boxes\"", Read(of_rank, "rank", &rank)));
+    SLUICE_RETURN_IF_ERROR(CheckRank(rank, "boxes"));
     RankBoxes& one = ranks.emplace_back(RankBoxes{static_cast<int>(rank), {}});
-    status = Prefixed(absl::StrCat("boxes of rank ", rank), ReadParts(of_rank, &one.boxes));
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(
+        Prefixed(absl::StrCat("boxes of rank ", rank), ReadParts(of_rank, &one.boxes)));
   }
-  auto list = BoxList::Create(std::move(ranks));
-  if (!list.ok()) return Prefixed("key \"boxes\"", list.status());
-  *boxes = *std::move(list);
+  SLUICE_ASSIGN_OR_RETURN(*boxes, Prefixed("key \"boxes\"", BoxList::Create(std::move(ranks))));
   return absl::OkStatus();
 }
 
@@ -82,9 +79,8 @@ absl::Status ReadLayout(const Json& side, Layout* layout) {
   status.Update(Read(side, "placements", &names));
   if (!status.ok()) return status;
   for (const std::string& name : names) {
-    auto placement = ParsePlacement(name);
-    if (!placement.ok()) return Prefixed("key \"placements\"", placement.status());
-    layout->placements.push_back(*placement);
+    SLUICE_ASSIGN_OR_RETURN(auto placement, Prefixed("key \"placements\"", ParsePlacement(name)));
+    layout->placements.push_back(placement);
   }
   if (!side.contains("order")) return status;
   std::vector<int64_t> order;
@@ -104,7 +100,7 @@ absl::Status ReadLayout(const Json& side, Layout* layout) {
 absl::Status ReadSide(const Json& object, const char* key, Layout* layout, DType* dtype,
                       std::vector<std::string>* notes) {
   const Json* side = nullptr;
-  if (absl::Status status = Read(object, key, &side); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(Read(object, key, &side));
   const std::string where = absl::StrCat("\"", key, "\"");
   NoteUnknownKeys(*side, {"mesh", "ranks", "placements", "order", "boxes", "dtype"}, where, notes);
   absl::Status status = ReadLayout(*side, layout);
@@ -120,10 +116,8 @@ absl::Status ReadTensor(const Json& object, TensorTransfer* tensor,
   if (object.contains("dtype")) status.Update(Read(object, "dtype", &tensor->dst_dtype));
   tensor->src_dtype = tensor->dst_dtype;
   if (!status.ok()) return status;
-  status = ReadSide(object, "source", &tensor->src, &tensor->src_dtype, notes);
-  if (!status.ok()) return status;
-  status = ReadSide(object, "target", &tensor->dst, &tensor->dst_dtype, notes);
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(ReadSide(object, "source", &tensor->src, &tensor->src_dtype, notes));
+  SLUICE_RETURN_IF_ERROR(ReadSide(object, "target", &tensor->dst, &tensor->dst_dtype, notes));
   status = Prefixed("\"source\"", ValidateLayout(tensor->src, tensor->shape));
   status.Update(Prefixed("\"target\"", ValidateLayout(tensor->dst, tensor->shape)));
   return status;
@@ -150,24 +144,23 @@ Case ReadCase(const Json& object, size_t index, std::vector<std::string>* notes)
 }
 
 absl::StatusOr<Workload> ReadCases(absl::string_view text) {
-  const auto root = ParseJson(text);
-  if (!root.ok()) return root.status();
-  if (!root->is_object()) {
+  SLUICE_ASSIGN_OR_RETURN(const auto root, ParseJson(text));
+  if (!root.is_object()) {
     return absl::InvalidArgumentError("a case file must be an object with the key \"cases\"");
   }
   Workload workload;
-  if (!root->contains("cases")) {
-    workload.cases.push_back(ReadCase(*root, 0, &workload.notes));
+  if (!root.contains("cases")) {
+    workload.cases.push_back(ReadCase(root, 0, &workload.notes));
     return workload;
   }
-  if (root->contains("shape") || root->contains("source") || root->contains("target")) {
+  if (root.contains("shape") || root.contains("source") || root.contains("target")) {
     return absl::InvalidArgumentError("both \"cases\" and a bare case: which of them is meant?");
   }
-  const Json& cases = (*root)["cases"];
+  const Json& cases = root["cases"];
   if (!cases.is_array() || cases.empty()) {
     return absl::InvalidArgumentError("key \"cases\" must be a list of at least one case");
   }
-  NoteUnknownKeys(*root, {"cases"}, "file", &workload.notes);
+  NoteUnknownKeys(root, {"cases"}, "file", &workload.notes);
   std::set<std::string> ids;
   for (const Json& object : cases) {
     workload.cases.push_back(ReadCase(object, workload.cases.size(), &workload.notes));

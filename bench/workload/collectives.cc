@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "sluice/status.h"
 #include "workload/numbers.h"
 
 namespace sluice::bench {
@@ -47,9 +48,8 @@ std::string LettersOf(absl::string_view name) {
 absl::StatusOr<Layout> Over(int ranks, const Placement& placement) {
   std::vector<int> list(static_cast<size_t>(ranks));
   std::iota(list.begin(), list.end(), 0);
-  absl::StatusOr<Mesh> mesh = Mesh::Create({ranks}, std::move(list));
-  if (!mesh.ok()) return mesh.status();
-  return Layout{*std::move(mesh), {placement}};
+  SLUICE_ASSIGN_OR_RETURN(Mesh mesh, Mesh::Create({ranks}, std::move(list)));
+  return Layout{std::move(mesh), {placement}};
 }
 
 bool Equal(const Layout& a, const Layout& b) {
@@ -80,11 +80,9 @@ absl::StatusOr<CollectiveLayouts> LayoutsOf(Collective collective, int ranks) {
         absl::StrCat("a collective is over 1 to ", kMaxListedRanks, " ranks, not ", ranks));
   }
   const Kind kind = KindsOver(ranks)[static_cast<size_t>(collective)];
-  absl::StatusOr<Layout> from = Over(kind.from_root ? 1 : ranks, kind.src);
-  if (!from.ok()) return from.status();
-  absl::StatusOr<Layout> to = Over(kind.to_root ? 1 : ranks, kind.dst);
-  if (!to.ok()) return to.status();
-  return CollectiveLayouts{*std::move(from), *std::move(to)};
+  SLUICE_ASSIGN_OR_RETURN(Layout from, Over(kind.from_root ? 1 : ranks, kind.src));
+  SLUICE_ASSIGN_OR_RETURN(Layout to, Over(kind.to_root ? 1 : ranks, kind.dst));
+  return CollectiveLayouts{std::move(from), std::move(to)};
 }
 
 std::optional<Collective> CollectiveOf(const Layout& src, const Layout& dst) {

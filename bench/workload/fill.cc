@@ -166,11 +166,6 @@ ElementHash Fill::HashOfContribution(absl::string_view tensor, int q) const {
   return mixed ? ElementHash::Mixed(tensor, seed, q) : ElementHash::Plain(seed, q);
 }
 
-uint32_t FillValue(int64_t g, int64_t seed, uint32_t modulus) {
-  const uint64_t index = static_cast<uint64_t>(g) + static_cast<uint64_t>(seed);
-  return static_cast<uint32_t>(index) * kMultiplier % modulus;
-}
-
 Filler::Filler(DType dtype, uint32_t modulus, const ElementHash& hash)
     : Values(dtype), hash_(hash), encode_(Choose(dtype, modulus)) {
   SLUICE_CHECK(encode_ != nullptr, "unknown modulus");

@@ -54,9 +54,6 @@ struct Fill {
   ElementHash HashOfContribution(absl::string_view tensor, int q) const;
 };
 
-// The plain hash's value of global element `g`.
-uint32_t FillValue(int64_t g, int64_t seed, uint32_t modulus);
-
 // What the elements of one tensor on one rank must be.
 class Values {
  public:

@@ -2,7 +2,6 @@
 #include "workload/inline_case.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "sluice/layout.h"
+#include "sluice/status.h"
 #include "workload/collectives.h"
 #include "workload/json_input.h"
 #include "workload/numbers.h"
@@ -41,31 +41,28 @@ absl::StatusOr<Layout> ReadSide(const std::string& flag, const std::string& text
     return layout.ok() ? layout : Prefixed(flag, layout.status());
   }
   if (!parts.any()) return RequireFlag("", flag);
-  absl::Status status = RequireFlag(parts.mesh, mesh_flag);
-  status.Update(RequireFlag(parts.ranks, ranks_flag));
-  status.Update(RequireFlag(parts.placements, placements_flag));
-  if (!status.ok()) return status;
-  auto sizes = ParseIntegers(parts.mesh);
-  if (!sizes.ok()) return Prefixed(mesh_flag, sizes.status());
-  auto ranks = ParseRanks(parts.ranks);
-  if (!ranks.ok()) return Prefixed(ranks_flag, ranks.status());
-  auto placements = ParsePlacements(parts.placements);
-  if (!placements.ok()) return Prefixed(placements_flag, placements.status());
-  auto mesh = Mesh::Create(*std::move(sizes), *std::move(ranks));
-  if (!mesh.ok()) return Prefixed(absl::StrCat(mesh_flag, " and ", ranks_flag), mesh.status());
-  return Layout{*std::move(mesh), *std::move(placements)};
+  SLUICE_RETURN_IF_ERROR(RequireFlag(parts.mesh, mesh_flag));
+  SLUICE_RETURN_IF_ERROR(RequireFlag(parts.ranks, ranks_flag));
+  SLUICE_RETURN_IF_ERROR(RequireFlag(parts.placements, placements_flag));
+  SLUICE_ASSIGN_OR_RETURN(auto sizes, Prefixed(mesh_flag, ParseIntegers(parts.mesh)));
+  SLUICE_ASSIGN_OR_RETURN(auto ranks, Prefixed(ranks_flag, ParseRanks(parts.ranks)));
+  SLUICE_ASSIGN_OR_RETURN(auto placements,
+                          Prefixed(placements_flag, ParsePlacements(parts.placements)));
+  SLUICE_ASSIGN_OR_RETURN(auto mesh, Prefixed(absl::StrCat(mesh_flag, " and ", ranks_flag),
+                                              Mesh::Create(std::move(sizes), std::move(ranks))));
+  return Layout{std::move(mesh), std::move(placements)};
 }
 
 absl::StatusOr<CollectiveLayouts> ReadCollective(const InlineFlags& flags) {
-  const auto collective = ParseCollective(flags.collective);
-  if (!collective.ok()) return Prefixed("--collective", collective.status());
+  SLUICE_ASSIGN_OR_RETURN(const auto collective,
+                          Prefixed("--collective", ParseCollective(flags.collective)));
   if (flags.has_sides()) {
     return absl::InvalidArgumentError("--collective takes the place of the --src and --dst flags");
   }
   if (flags.ranks == 0) {
     return absl::InvalidArgumentError("--collective needs --ranks, where no job says how many");
   }
-  auto layouts = LayoutsOf(*collective, flags.ranks);
+  auto layouts = LayoutsOf(collective, flags.ranks);
   return layouts.ok() ? layouts : Prefixed("--ranks", layouts.status());
 }
 
@@ -78,9 +75,7 @@ absl::StatusOr<TensorTransfer> ReadTensor(const InlineFlags& flags) {
   tensor.name = "tensor";
   std::optional<CollectiveLayouts> collective;
   if (!flags.collective.empty()) {
-    auto layouts = ReadCollective(flags);
-    if (!layouts.ok()) return layouts.status();
-    collective = *std::move(layouts);
+    SLUICE_ASSIGN_OR_RETURN(collective, ReadCollective(flags));
   } else if (flags.ranks != 0) {
     return absl::InvalidArgumentError("--ranks is of --collective");
   }
@@ -88,30 +83,24 @@ absl::StatusOr<TensorTransfer> ReadTensor(const InlineFlags& flags) {
     const int64_t even = EvenRows(flags);
     tensor.shape = {std::max<int64_t>(1, kDefaultElements / even) * even};
   } else {
-    absl::Status status = RequireFlag(flags.shape, "--shape");
-    if (!status.ok()) return status;
-    auto shape = ParseIntegers(flags.shape);
-    if (!shape.ok()) return Prefixed("--shape", shape.status());
-    tensor.shape = *std::move(shape);
+    SLUICE_RETURN_IF_ERROR(RequireFlag(flags.shape, "--shape"));
+    SLUICE_ASSIGN_OR_RETURN(tensor.shape, Prefixed("--shape", ParseIntegers(flags.shape)));
   }
-  const auto dtype = ParseDTypeName(flags.dtype.empty() ? "f32" : flags.dtype);
-  if (!dtype.ok()) return Prefixed("--dtype", dtype.status());
-  tensor.src_dtype = tensor.dst_dtype = *dtype;
+  SLUICE_ASSIGN_OR_RETURN(
+      const auto dtype,
+      Prefixed("--dtype", ParseDTypeName(flags.dtype.empty() ? "f32" : flags.dtype)));
+  tensor.src_dtype = tensor.dst_dtype = dtype;
   if (collective) {
     tensor.src = std::move(collective->src);
     tensor.dst = std::move(collective->dst);
     return tensor;
   }
-  auto src = ReadSide("--src", flags.src, flags.src_parts, 0);
-  if (!src.ok()) return src.status();
+  SLUICE_ASSIGN_OR_RETURN(tensor.src, ReadSide("--src", flags.src, flags.src_parts, 0));
   if (flags.disjoint && (flags.dst.empty() || NamesRanks(flags.dst))) {
     return absl::InvalidArgumentError("--disjoint is of a --dst that names no ranks");
   }
-  const int first_rank = flags.disjoint ? src->mesh.max_rank() + 1 : 0;
-  auto dst = ReadSide("--dst", flags.dst, flags.dst_parts, first_rank);
-  if (!dst.ok()) return dst.status();
-  tensor.src = *std::move(src);
-  tensor.dst = *std::move(dst);
+  const int first_rank = flags.disjoint ? tensor.src.mesh.max_rank() + 1 : 0;
+  SLUICE_ASSIGN_OR_RETURN(tensor.dst, ReadSide("--dst", flags.dst, flags.dst_parts, first_rank));
   return tensor;
 }
 
@@ -132,32 +121,28 @@ absl::StatusOr<SweepStep> ReadStep(const InlineFlags& flags) {
     return absl::InvalidArgumentError("a sweep needs -f > 1");
   }
   if (!flags.factor.empty()) return absl::InvalidArgumentError("-i takes the place of -f");
-  const auto bytes = ParseBytes(flags.step);
-  if (!bytes.ok()) return Prefixed("-i", bytes.status());
-  if (*bytes < 1) return absl::InvalidArgumentError("a sweep needs -i > 0");
-  step.bytes = static_cast<double>(*bytes);
+  SLUICE_ASSIGN_OR_RETURN(const auto bytes, Prefixed("-i", ParseBytes(flags.step)));
+  if (bytes < 1) return absl::InvalidArgumentError("a sweep needs -i > 0");
+  step.bytes = static_cast<double>(bytes);
   return step;
 }
 
 absl::StatusOr<std::vector<int64_t>> SweepSizes(const InlineFlags& flags) {
-  const auto begin = ParseBytes(flags.begin_bytes);
-  if (!begin.ok()) return Prefixed("-b", begin.status());
-  const auto end = ParseBytes(flags.end_bytes.empty() ? flags.begin_bytes : flags.end_bytes);
-  if (!end.ok()) return Prefixed("-e", end.status());
-  absl::StatusOr<SweepStep> next = ReadStep(flags);
-  if (!next.ok()) return next.status();
-  if (*begin < 1 || *end < *begin) {
-    return absl::InvalidArgumentError("a sweep needs 0 < -b <= -e");
-  }
+  SLUICE_ASSIGN_OR_RETURN(const auto begin, Prefixed("-b", ParseBytes(flags.begin_bytes)));
+  SLUICE_ASSIGN_OR_RETURN(
+      const auto end,
+      Prefixed("-e", ParseBytes(flags.end_bytes.empty() ? flags.begin_bytes : flags.end_bytes)));
+  SLUICE_ASSIGN_OR_RETURN(SweepStep next, ReadStep(flags));
+  if (begin < 1 || end < begin) return absl::InvalidArgumentError("a sweep needs 0 < -b <= -e");
   std::vector<int64_t> sizes;
-  double size = static_cast<double>(*begin);
-  while (size <= static_cast<double>(*end)) {
+  double size = static_cast<double>(begin);
+  while (size <= static_cast<double>(end)) {
     const auto bytes = static_cast<int64_t>(std::min(size, 9.2e18));
     if (sizes.empty() || sizes.back() != bytes) sizes.push_back(bytes);
     if (sizes.size() > kMaxSweep) {
       return absl::InvalidArgumentError(absl::StrCat("a sweep of more than ", kMaxSweep, " sizes"));
     }
-    size = size * next->factor + next->bytes;
+    size = size * next.factor + next.bytes;
   }
   return sizes;
 }
@@ -191,8 +176,7 @@ Case MakeCase(std::string id, int tensors, TensorTransfer tensor) {
 }  // namespace
 
 absl::StatusOr<Workload> MakeInlineCases(const InlineFlags& flags) {
-  auto tensor = ReadTensor(flags);
-  if (!tensor.ok()) return tensor.status();
+  SLUICE_ASSIGN_OR_RETURN(auto tensor, ReadTensor(flags));
   if (flags.tensors < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("--tensors must be at least 1, not ", flags.tensors));
@@ -208,20 +192,18 @@ absl::StatusOr<Workload> MakeInlineCases(const InlineFlags& flags) {
     if (!flags.end_bytes.empty() || !flags.factor.empty() || !flags.step.empty()) {
       return absl::InvalidArgumentError("-e, -f and -i need -b");
     }
-    workload.cases.push_back(MakeCase(name, flags.tensors, *std::move(tensor)));
+    workload.cases.push_back(MakeCase(name, flags.tensors, std::move(tensor)));
     return workload;
   }
-  const auto sizes = SweepSizes(flags);
-  if (!sizes.ok()) return sizes.status();
-  const auto row_bytes = RowBytes(*tensor);
-  if (!row_bytes.ok()) return row_bytes.status();
+  SLUICE_ASSIGN_OR_RETURN(const auto sizes, SweepSizes(flags));
+  SLUICE_ASSIGN_OR_RETURN(const auto row_bytes, RowBytes(tensor));
   int64_t rows = 0;  // of the case before
-  for (const int64_t bytes : *sizes) {
-    TensorTransfer sized = *tensor;
-    sized.shape[0] = std::max<int64_t>(1, bytes / *row_bytes / multiple) * multiple;
+  for (const int64_t bytes : sizes) {
+    TensorTransfer sized = tensor;
+    sized.shape[0] = std::max<int64_t>(1, bytes / row_bytes / multiple) * multiple;
     if (!workload.cases.empty() && sized.shape[0] == rows) continue;
     rows = sized.shape[0];
-    const int64_t at_least = std::max(bytes, rows * *row_bytes);
+    const int64_t at_least = std::max(bytes, rows * row_bytes);
     workload.cases.push_back(
         MakeCase(absl::StrCat(name, "/", at_least), flags.tensors, std::move(sized)));
   }

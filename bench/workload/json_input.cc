@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "sluice/status.h"
 #include "tensor/quoted.h"
 #include "tensor/utf8.h"
 #include "workload/numbers.h"
@@ -166,7 +167,7 @@ absl::Status Read(const Json& object, const char* key, const Json** value) {
 
 absl::Status Read(const Json& object, const char* key, DType* value) {
   std::string name;
-  if (absl::Status status = Read(object, key, &name); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(Read(object, key, &name));
   const auto dtype = ParseDType(name);
   if (dtype.ok()) *value = *dtype;
   return Prefixed(absl::StrCat("key \"", key, "\""), dtype.status());

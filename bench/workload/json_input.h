@@ -48,6 +48,11 @@ absl::Status Readable(const absl::Status& status);
 
 // The same code, with `where` and a colon before the message; OK stays OK.
 absl::Status Prefixed(absl::string_view where, const absl::Status& status);
+template <typename T>
+absl::StatusOr<T> Prefixed(absl::string_view where, absl::StatusOr<T> result) {
+  if (!result.ok()) return Prefixed(where, result.status());
+  return result;
+}
 
 }  // namespace sluice::bench
 

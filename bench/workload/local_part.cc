@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "sluice/status.h"
 #include "sluice/tensor.h"
 
 namespace sluice::bench {
@@ -21,7 +22,7 @@ absl::Span<std::byte> BytesOf(const TensorView& view) {
 
 absl::StatusOr<LocalPart> LocalPart::Create(const Layout& layout, absl::Span<const int64_t> shape,
                                             int rank) {
-  if (absl::Status status = ValidateLayout(layout, shape); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(ValidateLayout(layout, shape));
   LocalPart part;
   part.global_shape_.assign(shape.begin(), shape.end());
   part.strides_ = DenseStrides(shape);

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "sluice/status.h"
 #include "workload/json_input.h"
 
 namespace sluice::bench {
@@ -42,11 +43,11 @@ absl::StatusOr<ModelTensor> ReadTensor(const std::string& name, const Json& obje
   NoteUnknownKeys(object, {"shape", "dtype", "data_offsets"}, name, notes);
   ModelTensor tensor;
   tensor.name = name;
-  if (absl::Status status = Read(object, "shape", &tensor.shape); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(Read(object, "shape", &tensor.shape));
   if (std::any_of(tensor.shape.begin(), tensor.shape.end(), [](int64_t n) { return n < 0; })) {
     return absl::InvalidArgumentError("key \"shape\" has a negative size");
   }
-  if (absl::Status status = Read(object, "dtype", &tensor.dtype); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(Read(object, "dtype", &tensor.dtype));
   if (const auto layer = FindNumber(name, "layers.")) {
     if (layer->number >= kMostLayers) {
       return absl::InvalidArgumentError(absl::StrCat("there are no ", kMostLayers, " layers"));
@@ -111,26 +112,23 @@ absl::StatusOr<Model> ReadModel(absl::string_view text, const ModelCut& cut) {
   if (cut.layers < 0 || cut.scale < 1) {
     return absl::InvalidArgumentError("--layers must not be negative, --scale must be at least 1");
   }
-  const auto root = ParseJson(text);
-  if (!root.ok()) return root.status();
-  if (!root->is_object()) return absl::InvalidArgumentError("a model file must be an object");
+  SLUICE_ASSIGN_OR_RETURN(const auto root, ParseJson(text));
+  if (!root.is_object()) return absl::InvalidArgumentError("a model file must be an object");
   Model model;
   ExpertStacker experts;
-  for (const auto& [name, object] : root->items()) {
+  for (const auto& [name, object] : root.items()) {
     if (name == "__metadata__") continue;
-    auto tensor = ReadTensor(name, object, &model.notes);
-    if (!tensor.ok()) return Prefixed(name, tensor.status());
-    if (tensor->layer && cut.layers > 0 && *tensor->layer >= cut.layers) continue;
-    if (tensor->layer) model.layers = std::max(model.layers, *tensor->layer + 1);
+    SLUICE_ASSIGN_OR_RETURN(auto tensor, Prefixed(name, ReadTensor(name, object, &model.notes)));
+    if (tensor.layer && cut.layers > 0 && *tensor.layer >= cut.layers) continue;
+    if (tensor.layer) model.layers = std::max(model.layers, *tensor.layer + 1);
     if (const auto expert = FindNumber(name, ".experts.")) {
-      absl::Status status = experts.Add(*expert, *std::move(tensor), &model.tensors);
-      if (!status.ok()) return Prefixed(name, status);
+      SLUICE_RETURN_IF_ERROR(
+          Prefixed(name, experts.Add(*expert, std::move(tensor), &model.tensors)));
     } else {
-      model.tensors.push_back(*std::move(tensor));
+      model.tensors.push_back(std::move(tensor));
     }
   }
-  absl::Status status = experts.Finish(&model.tensors);
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(experts.Finish(&model.tensors));
   if (model.tensors.empty()) return absl::InvalidArgumentError("a model file without tensors");
   for (ModelTensor& tensor : model.tensors) Scale(cut.scale, &tensor.shape);
   return model;

@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
+#include "sluice/status.h"
 #include "workload/json_input.h"
 
 namespace sluice::bench {
@@ -76,16 +75,14 @@ absl::StatusOr<Layout> PooledLayoutOf(const ModelTensor& tensor, const Model& mo
   const int64_t n = side.stage_ranks();
   const int first = first_rank + static_cast<int>(StageOf(tensor, model, side.pp_size) * n);
   if (tensor.stacked_experts && side.ep_size > 1) {
-    auto mesh = pool->Get({n / side.ep_size, side.ep_size}, first);
-    if (!mesh.ok()) return mesh.status();
-    return Layout{*std::move(mesh), {Placement::Replicate(), Placement::Shard(0)}};
+    SLUICE_ASSIGN_OR_RETURN(auto mesh, pool->Get({n / side.ep_size, side.ep_size}, first));
+    return Layout{std::move(mesh), {Placement::Replicate(), Placement::Shard(0)}};
   }
   const int64_t cut = side.fsdp_size * side.tp_size;
-  auto mesh = pool->Get({n / cut, side.fsdp_size, side.tp_size}, first);
-  if (!mesh.ok()) return mesh.status();
+  SLUICE_ASSIGN_OR_RETURN(auto mesh, pool->Get({n / cut, side.fsdp_size, side.tp_size}, first));
   const TensorParallel parallel = TensorParallelOf(tensor);
   const size_t weight_dim = tensor.stacked_experts ? 1 : 0;
-  return Layout{*std::move(mesh),
+  return Layout{std::move(mesh),
                 {Placement::Replicate(), FsdpPlacement(parallel, weight_dim, side),
                  TpPlacement(parallel, weight_dim, side)}};
 }
@@ -121,15 +118,13 @@ absl::StatusOr<TransferSpec> MapModel(const Model& model, const System& system) 
     transfer.name = tensor.name;
     transfer.shape = tensor.shape;
     transfer.src_dtype = transfer.dst_dtype = tensor.dtype;
-    auto src = PooledLayoutOf(tensor, model, system.train, 0, &pool);
-    if (!src.ok()) return Prefixed(tensor.name, src.status());
-    auto dst = PooledLayoutOf(tensor, model, system.generation, first_generation_rank, &pool);
-    if (!dst.ok()) return Prefixed(tensor.name, dst.status());
-    transfer.src = *std::move(src);
-    transfer.dst = *std::move(dst);
+    SLUICE_ASSIGN_OR_RETURN(
+        transfer.src, Prefixed(tensor.name, PooledLayoutOf(tensor, model, system.train, 0, &pool)));
+    SLUICE_ASSIGN_OR_RETURN(transfer.dst,
+                            Prefixed(tensor.name, PooledLayoutOf(tensor, model, system.generation,
+                                                                 first_generation_rank, &pool)));
     for (const Layout* layout : {&transfer.src, &transfer.dst}) {
-      absl::Status status = ValidateLayout(*layout, transfer.shape);
-      if (!status.ok()) return Prefixed(tensor.name, status);
+      SLUICE_RETURN_IF_ERROR(Prefixed(tensor.name, ValidateLayout(*layout, transfer.shape)));
     }
     spec.tensors.push_back(std::move(transfer));
   }

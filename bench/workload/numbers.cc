@@ -59,11 +59,6 @@ absl::StatusOr<int64_t> ParseBytes(absl::string_view text) {
   return static_cast<int64_t>(bytes);
 }
 
-absl::StatusOr<int64_t> ParseBytesOrAuto(absl::string_view text) {
-  if (absl::StripAsciiWhitespace(text) == "auto") return 0;
-  return ParseBytes(text);
-}
-
 absl::StatusOr<DType> ParseDTypeName(absl::string_view text) {
   constexpr std::pair<const char*, DType> kSpellings[] = {
       {"double", DType::kF64},    {"float64", DType::kF64}, {"float", DType::kF32},

@@ -17,9 +17,6 @@ namespace sluice::bench {
 // fit.
 absl::StatusOr<int64_t> ParseBytes(absl::string_view text);
 
-// The same, or "auto", which reads as 0.
-absl::StatusOr<int64_t> ParseBytesOrAuto(absl::string_view text);
-
 // Reads a dtype by its name, or as nccl-tests and NumPy spell it: "float", "half", "int32".
 absl::StatusOr<DType> ParseDTypeName(absl::string_view text);
 

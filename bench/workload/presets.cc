@@ -5,11 +5,11 @@
 #include <array>
 #include <numeric>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "sluice/layout.h"
+#include "sluice/status.h"
 #include "workload/json_input.h"
 
 namespace sluice::bench {
@@ -60,18 +60,17 @@ absl::StatusOr<TensorTransfer> MakeTensor(int configuration, const Placement& se
   tensor.shape = options.shape;
   tensor.src_dtype = tensor.dst_dtype = options.dtype;
   const Sizes& dst_sizes = kDstMeshes[static_cast<size_t>(configuration)];
-  auto src_mesh = MakeMesh(kSrcMeshes[static_cast<size_t>(configuration)], 0);
-  if (!src_mesh.ok()) return src_mesh.status();
-  auto dst_mesh = MakeMesh(dst_sizes, kSideRanks);
-  if (!dst_mesh.ok()) return dst_mesh.status();
-  tensor.src = {*std::move(src_mesh),
+  SLUICE_ASSIGN_OR_RETURN(auto src_mesh,
+                          MakeMesh(kSrcMeshes[static_cast<size_t>(configuration)], 0));
+  SLUICE_ASSIGN_OR_RETURN(auto dst_mesh, MakeMesh(dst_sizes, kSideRanks));
+  tensor.src = {std::move(src_mesh),
                 {Placement::Replicate(), second, Placement::Replicate(), Placement::Shard(1)}};
-  tensor.dst = {*std::move(dst_mesh),
+  tensor.dst = {std::move(dst_mesh),
                 {Placement::Replicate(), Placement::Replicate(),
                  Placement::StridedShard(0, dst_sizes[3]), Placement::Shard(0)}};
   for (const Layout* layout : {&tensor.src, &tensor.dst}) {
-    absl::Status status = ValidateLayout(*layout, tensor.shape);
-    if (!status.ok()) return Prefixed("--shape does not fit the preset", status);
+    SLUICE_RETURN_IF_ERROR(
+        Prefixed("--shape does not fit the preset", ValidateLayout(*layout, tensor.shape)));
   }
   return tensor;
 }
@@ -111,14 +110,14 @@ absl::StatusOr<Case> MakePreset(absl::string_view name, const PresetOptions& opt
         absl::StrCat("--tensors must be at least 1, not ", options.tensors));
   }
   const auto index = static_cast<int>(found - names.begin());
-  auto tensor =
-      MakeTensor(index % kConfigurations, kSources[index / kConfigurations].placement, options);
-  if (!tensor.ok()) return tensor.status();
+  SLUICE_ASSIGN_OR_RETURN(
+      auto tensor,
+      MakeTensor(index % kConfigurations, kSources[index / kConfigurations].placement, options));
   Case result;
   result.id = absl::StrCat(name);
   for (int i = 0; i < options.tensors; ++i) {
-    tensor->name = absl::StrCat("tensor", i);
-    result.spec.tensors.push_back(*tensor);
+    tensor.name = absl::StrCat("tensor", i);
+    result.spec.tensors.push_back(tensor);
   }
   return result;
 }

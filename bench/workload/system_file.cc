@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "sluice/status.h"
 #include "workload/json_input.h"
 #include "workload/numbers.h"
 
@@ -11,7 +12,7 @@ namespace sluice::bench {
 namespace {
 
 absl::Status ReadSize(const Json& side, const char* key, int64_t* size) {
-  if (absl::Status status = Read(side, key, size); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(Read(side, key, size));
   if (*size >= 1 && *size <= kMaxListedRanks) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("key \"", key, "\" must be 1 to ", kMaxListedRanks, ", not ", *size));
@@ -38,7 +39,7 @@ absl::Status CheckDivides(const Parallelism& side) {
 absl::Status ReadSide(const Json& root, const char* key, Parallelism* side,
                       std::vector<std::string>* notes) {
   const Json* object = nullptr;
-  if (absl::Status status = Read(root, key, &object); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(Read(root, key, &object));
   const std::pair<const char*, int64_t*> sizes[] = {
       {"num_gpus", &side->num_gpus}, {"tp_size", &side->tp_size}, {"cp_size", &side->cp_size},
       {"ep_size", &side->ep_size},   {"pp_size", &side->pp_size}, {"fsdp_size", &side->fsdp_size},
@@ -56,14 +57,12 @@ absl::Status ReadSide(const Json& root, const char* key, Parallelism* side,
 }
 
 absl::StatusOr<System> ReadSystem(absl::string_view text) {
-  const auto root = ParseJson(text);
-  if (!root.ok()) return root.status();
-  if (!root->is_object()) return absl::InvalidArgumentError("a system file must be an object");
+  SLUICE_ASSIGN_OR_RETURN(const auto root, ParseJson(text));
+  if (!root.is_object()) return absl::InvalidArgumentError("a system file must be an object");
   System system;
-  NoteUnknownKeys(*root, {"train", "generation"}, "system", &system.notes);
-  absl::Status status = ReadSide(*root, "train", &system.train, &system.notes);
-  status.Update(ReadSide(*root, "generation", &system.generation, &system.notes));
-  if (!status.ok()) return status;
+  NoteUnknownKeys(root, {"train", "generation"}, "system", &system.notes);
+  SLUICE_RETURN_IF_ERROR(ReadSide(root, "train", &system.train, &system.notes));
+  SLUICE_RETURN_IF_ERROR(ReadSide(root, "generation", &system.generation, &system.notes));
   return system;
 }
 

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "sluice/status.h"
 
 namespace sluice::bench {
 
@@ -37,7 +38,7 @@ absl::Status KeepApart(std::string* json_file, absl::Span<const NamedFile> other
 absl::Status MakeWritable(absl::Span<const std::string> paths) {
   for (const std::string& path : paths) {
     if (path.empty()) continue;
-    if (absl::Status status = WriteFile(path, ""); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(WriteFile(path, ""));
   }
   return absl::OkStatus();
 }

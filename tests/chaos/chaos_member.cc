@@ -5,7 +5,6 @@
 //                                      leaves what it was told in FOLDER/second-RANK.json
 //
 // The environment says which member of which world it is.
-#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <string>

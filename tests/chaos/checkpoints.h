@@ -3,7 +3,6 @@
 #define SLUICE_TESTS_CHAOS_CHECKPOINTS_H_
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "chaos/memory_watch.h"

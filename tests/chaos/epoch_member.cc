@@ -29,6 +29,7 @@
 #include "session/rank_memory.h"
 #include "session/specs.h"
 #include "sluice/session.h"
+#include "sluice/status.h"
 #include "sluice/world.h"
 
 namespace sluice::chaos {
@@ -67,22 +68,17 @@ struct EpochWork {
 
 absl::Status RunSteps(const Job& job, int64_t epoch, std::unique_ptr<Fabric> fabric,
                       EpochWork* work) {
-  absl::StatusOr<std::unique_ptr<Session>> session =
-      Session::Create(std::move(fabric), job.session);
-  if (!session.ok()) return session.status();
-  work->session = *std::move(session);
+  SLUICE_ASSIGN_OR_RETURN(work->session, Session::Create(std::move(fabric), job.session));
   const TransferSpec spec = session_test::AllToAll(work->session->size(), job.kib << 10);
-  const absl::StatusOr<Transfer*> transfer = work->session->Compile(spec);
-  if (!transfer.ok()) return transfer.status();
+  SLUICE_ASSIGN_OR_RETURN(Transfer* const transfer, work->session->Compile(spec));
   work->memory = std::make_unique<session_test::RankMemory>(spec, work->session->rank());
   for (int step = 1; step <= job.steps; ++step) {
     // Other values in each epoch, so that bytes of an older one are wrong.
     const auto round = static_cast<uint64_t>(epoch * 1000 + step);
     work->memory->Prepare(round);
-    absl::StatusOr<Run> run =
-        work->session->Start(*transfer, work->memory->src(), work->memory->dst());
-    if (!run.ok()) return run.status();
-    if (absl::Status status = run->Wait(); !status.ok()) return status;
+    SLUICE_ASSIGN_OR_RETURN(
+        Run run, work->session->Start(transfer, work->memory->src(), work->memory->dst()));
+    SLUICE_RETURN_IF_ERROR(run.Wait());
     if (const std::string wrong = work->memory->Check(round); !wrong.empty()) {
       Say("wrong", {{"epoch", epoch}, {"step", step}, {"what", wrong}});
     }
@@ -111,29 +107,26 @@ absl::Status RunEpochs(const Job& job, const std::vector<RoleSize>& roles, World
   EpochOptions options;
   for (const RoleSize& each : roles) options.at_least.push_back({each.role, 1});
   while (!IsToLeave(job)) {
-    absl::StatusOr<std::unique_ptr<Fabric>> fabric = world->NextEpoch(options);
-    if (!fabric.ok()) return fabric.status();
+    SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Fabric> fabric, world->NextEpoch(options));
     json members = json::array();
     for (const WorldMember& each : world->epoch_members()) members.push_back(each.pid);
-    RunEpoch(job, world->epoch(), members, *std::move(fabric), kept);
+    RunEpoch(job, world->epoch(), members, std::move(fabric), kept);
   }
   return absl::OkStatus();
 }
 
 // The one fabric of a world. Members agree on its number: one more than any of them has had.
 absl::Status RunWorld(const Job& job, World* world, int64_t* number, std::vector<EpochWork>* kept) {
-  absl::StatusOr<std::unique_ptr<Fabric>> fabric = world->MakeFabric();
-  if (!fabric.ok()) return fabric.status();
+  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Fabric> fabric, world->MakeFabric());
   const std::array<int64_t, 2> own = {getpid(), *number};
   absl::Status status =
-      (*fabric)->StartAllGather({reinterpret_cast<const std::byte*>(own.data()), sizeof(own)});
+      fabric->StartAllGather({reinterpret_cast<const std::byte*>(own.data()), sizeof(own)});
   if (!status.ok()) return status;
   std::vector<std::byte> all;
   while (true) {
-    const absl::StatusOr<bool> complete = (*fabric)->PollAllGather(&all, nullptr);
-    if (!complete.ok()) return complete.status();
-    if (*complete) break;
-    if (status = (*fabric)->CheckRanks(); !status.ok()) return status;
+    SLUICE_ASSIGN_OR_RETURN(const bool complete, fabric->PollAllGather(&all, nullptr));
+    if (complete) break;
+    if (status = fabric->CheckRanks(); !status.ok()) return status;
     absl::SleepFor(absl::Milliseconds(1));
   }
   json members = json::array();
@@ -143,7 +136,7 @@ absl::Status RunWorld(const Job& job, World* world, int64_t* number, std::vector
     members.push_back(each[0]);
     *number = std::max(*number, each[1]);
   }
-  RunEpoch(job, ++*number, members, *std::move(fabric), kept);
+  RunEpoch(job, ++*number, members, std::move(fabric), kept);
   return absl::OkStatus();
 }
 
@@ -153,18 +146,17 @@ bool MayJoinAnew(const absl::Status& status) {
 }
 
 absl::Status RunMember(const Job& job) {
-  absl::StatusOr<WorldOptions> options = WorldOptionsFromEnvironment();
-  if (!options.ok()) return options.status();
-  options->lease = job.lease;
+  SLUICE_ASSIGN_OR_RETURN(WorldOptions options, WorldOptionsFromEnvironment());
+  options.lease = job.lease;
   std::vector<EpochWork> kept;
   int64_t number = 0;
   while (true) {
-    absl::StatusOr<std::unique_ptr<World>> world = World::Join(*options);
+    absl::StatusOr<std::unique_ptr<World>> world = World::Join(options);
     absl::Status status = world.status();
     if (status.ok()) {
       Say("joined");
       status = job.again ? RunWorld(job, world->get(), &number, &kept)
-                         : RunEpochs(job, options->roles, world->get(), &kept);
+                         : RunEpochs(job, options.roles, world->get(), &kept);
     }
     if (status.ok() && job.again && !IsToLeave(job)) continue;
     if (!MayJoinAnew(status)) return status;

@@ -139,9 +139,7 @@ void Streams::CheckItem(Open_* open, const Lease& lease, int64_t i) {
   if (view.shape != std::vector<int64_t>{static_cast<int64_t>(want.size())}) {
     return verdict_->Wrong(name + " has another shape");
   }
-  if (std::memcmp(want.data(), got, want.size()) != 0) {
-    verdict_->Wrong(name + " has other bytes");
-  }
+  if (std::memcmp(want.data(), got, want.size()) != 0) verdict_->Wrong(name + " has other bytes");
   ++verdict_->counts["items"];
   const Item taken = {lease.epoch(i), item};
   open->taken.push_back(taken);

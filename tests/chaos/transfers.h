@@ -3,7 +3,6 @@
 #define SLUICE_TESTS_CHAOS_TRANSFERS_H_
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>

@@ -2,7 +2,6 @@
 #include "doctor/findings.h"
 
 #include <functional>
-#include <set>
 #include <sstream>
 #include <string>
 
@@ -187,15 +186,14 @@ TEST(FindingsTest, FactsComeBackFromTheirText) {
   facts.gpu.error = "say \"no\"";
   facts.limits.uring_error = "no io_uring";
   facts.ports.others = {"[::]:4711"};
-  const auto back = RankFactsOf(ToText(facts));
-  ASSERT_TRUE(back.ok()) << back.status();
-  EXPECT_EQ(back->wires.refused, facts.wires.refused);
-  EXPECT_EQ(back->cpu.cpus, facts.cpu.cpus);
-  EXPECT_EQ(back->cpu.quota, 1.5);
-  EXPECT_EQ(back->gpu.error, facts.gpu.error);
-  EXPECT_EQ(back->limits.uring_error, facts.limits.uring_error);
-  EXPECT_EQ(back->ports.others, facts.ports.others);
-  EXPECT_EQ(back->limits.memlock_bytes, facts.limits.memlock_bytes);
+  const auto back = RankFactsOf(ToText(facts)).value();
+  EXPECT_EQ(back.wires.refused, facts.wires.refused);
+  EXPECT_EQ(back.cpu.cpus, facts.cpu.cpus);
+  EXPECT_EQ(back.cpu.quota, 1.5);
+  EXPECT_EQ(back.gpu.error, facts.gpu.error);
+  EXPECT_EQ(back.limits.uring_error, facts.limits.uring_error);
+  EXPECT_EQ(back.ports.others, facts.ports.others);
+  EXPECT_EQ(back.limits.memlock_bytes, facts.limits.memlock_bytes);
   EXPECT_EQ(RankFactsOf("{}").status().code(), absl::StatusCode::kInternal);
   EXPECT_EQ(RankFactsOf("[").status().code(), absl::StatusCode::kInternal);
 }

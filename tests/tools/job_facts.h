@@ -3,7 +3,6 @@
 #define SLUICE_TESTS_TOOLS_JOB_FACTS_H_
 
 #include <string>
-#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "doctor/facts.h"

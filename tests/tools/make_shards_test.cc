@@ -104,9 +104,8 @@ TEST_F(MakeShardsTest, NpyHeadersSayTheSame) {
   EXPECT_EQ(index.catalog.ItemAt(3).offset, 4096);
   Catalog by_headers;
   for (const Catalog::Object& object : index.catalog.objects()) {
-    const auto header = ParseNpyHeader(BytesOf(Content(object.name)), object.bytes);
-    ASSERT_TRUE(header.ok()) << header.status();
-    ASSERT_TRUE(AddNpyObject(object.name, *header, &by_headers).ok());
+    const auto header = ParseNpyHeader(BytesOf(Content(object.name)), object.bytes).value();
+    ASSERT_TRUE(AddNpyObject(object.name, header, &by_headers).ok());
   }
   EXPECT_EQ(*ShardIndexText(plan_.format, by_headers), Content("index.json"));
 }
@@ -118,10 +117,9 @@ TEST_F(MakeShardsTest, SafetensorsHeadersSayTheSame) {
   EXPECT_EQ(index.catalog.ItemAt(0).offset, 4096);
   Catalog by_headers;
   for (const Catalog::Object& object : index.catalog.objects()) {
-    const auto header = ParseSafetensorsHeader(BytesOf(Content(object.name)), object.bytes);
-    ASSERT_TRUE(header.ok()) << header.status();
-    EXPECT_THAT(header->tensors[0].shape, ElementsAre(50));
-    ASSERT_TRUE(AddSafetensorsObject(object.name, *header, &by_headers).ok());
+    const auto header = ParseSafetensorsHeader(BytesOf(Content(object.name)), object.bytes).value();
+    EXPECT_THAT(header.tensors[0].shape, ElementsAre(50));
+    ASSERT_TRUE(AddSafetensorsObject(object.name, header, &by_headers).ok());
   }
   EXPECT_EQ(*ShardIndexText(plan_.format, by_headers), Content("index.json"));
 }
@@ -172,19 +170,20 @@ TEST(ShardsOptionsTest, ReadsAllFlags) {
       "bf16 "
       "--force");
   EXPECT_THAT(std::string(plan.status().message()), HasSubstr(".npy object cannot hold bf16"));
-  const auto other = Parse(
-      "--make safetensors --dir d --items 10 --item-bytes 1K --items-per-object 4 --seed 9 "
-      "--dtype bf16 --force");
-  ASSERT_TRUE(other.ok()) << other.status();
-  EXPECT_EQ(other->format, ShardFormat::kSafetensors);
-  EXPECT_EQ(other->type, ElementType::kBF16);
-  EXPECT_EQ(other->directory, "d");
-  EXPECT_EQ(other->items, 10);
-  EXPECT_EQ(other->item_bytes, 1024);
-  EXPECT_EQ(other->items_per_object, 4);
-  EXPECT_EQ(other->objects(), 3);
-  EXPECT_EQ(other->seed, 9u);
-  EXPECT_TRUE(other->force);
+  const auto other =
+      Parse(
+          "--make safetensors --dir d --items 10 --item-bytes 1K --items-per-object 4 --seed 9 "
+          "--dtype bf16 --force")
+          .value();
+  EXPECT_EQ(other.format, ShardFormat::kSafetensors);
+  EXPECT_EQ(other.type, ElementType::kBF16);
+  EXPECT_EQ(other.directory, "d");
+  EXPECT_EQ(other.items, 10);
+  EXPECT_EQ(other.item_bytes, 1024);
+  EXPECT_EQ(other.items_per_object, 4);
+  EXPECT_EQ(other.objects(), 3);
+  EXPECT_EQ(other.seed, 9u);
+  EXPECT_TRUE(other.force);
 }
 
 TEST(ShardsOptionsTest, ObjectsAreOfAbout64MiBUnlessTold) {

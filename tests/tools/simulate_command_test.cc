@@ -35,6 +35,15 @@ Printed Call(int (*command)(Options*), Options options) {
   return printed;
 }
 
+// The results of a run that ends well.
+template <typename Options>
+Json Results(int (*command)(Options*), Options options) {
+  options.sim.json_file = InOwnFolder("results.json");
+  const Printed printed = Call(command, options);
+  EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
+  return Json::parse(FileText(options.sim.json_file));
+}
+
 ScaleOptions Scale(const std::string& family, const std::string& ranks,
                    const std::string& budgets) {
   ScaleOptions options;
@@ -96,9 +105,7 @@ TEST(ScaleCommand, TellsWhatItCost) {
   ScaleOptions options = Scale("peers", "64", "8");
   options.of.peers = 9;
   options.sim.costs = true;
-  options.sim.json_file = InOwnFolder("costs.json");
-  EXPECT_EQ(Call(RunScale, options).code, EXIT_SUCCESS);
-  const Json costs = Json::parse(FileText(options.sim.json_file))["results"][0]["costs"];
+  const Json costs = Results(RunScale, options)["results"][0]["costs"];
   EXPECT_EQ(costs["distinct_plans"], 8);
   EXPECT_GT(costs["plan_bytes_per_rank"], 0);
 }
@@ -118,21 +125,18 @@ TEST(ScaleCommand, RefusesWhatMakesNoSense) {
   refused(Scale("peers", "131073", "8"), "2 to 131072");
   refused(Scale("peers", "16", "-1"), "--budget-buckets");
   refused(Scale("peers", "16", "8;9"), "--budget-buckets");
-  ScaleOptions options = Scale("peers", "16", "8");
-  options.sim.network_name = "tokenring";
-  refused(options, "there is no network model 'tokenring'");
-  options = Scale("peers", "16", "8");
-  options.sim.port_rate_gb = 0;
-  refused(options, "port_rate");
-  options = Scale("peers", "16", "8");
-  options.pair_bytes_text = "many";
-  refused(options, "--pair-bytes");
-  options = Scale("peers", "16", "8");
-  options.sim.bucket_bytes_text = "4";
-  refused(options, "--bucket-bytes");
-  options = Scale("peers", "16", "8");
-  options.sim.json_file = "/nowhere/out.json";
-  refused(options, "/nowhere/out.json");
+  const auto refused_with = [&](auto change, const std::string& why) {
+    ScaleOptions options = Scale("peers", "16", "8");
+    change(&options);
+    refused(options, why);
+  };
+  refused_with([](ScaleOptions* o) { o->sim.network_name = "tokenring"; },
+               "there is no network model 'tokenring'");
+  refused_with([](ScaleOptions* o) { o->sim.port_rate_gb = 0; }, "port_rate");
+  refused_with([](ScaleOptions* o) { o->pair_bytes_text = "many"; }, "--pair-bytes");
+  refused_with([](ScaleOptions* o) { o->sim.bucket_bytes_text = "4"; }, "--bucket-bytes");
+  refused_with([](ScaleOptions* o) { o->sim.json_file = "/nowhere/out.json"; },
+               "/nowhere/out.json");
 }
 
 TEST(PeakCommand, RunsAPresetWithItsBudgets) {
@@ -140,10 +144,7 @@ TEST(PeakCommand, RunsAPresetWithItsBudgets) {
   options.workload.preset = "etha-1-no_partial";
   options.sim.budgets_text = "0,1,2,4,8";
   options.sim.network_name = "h100";
-  options.sim.json_file = InOwnFolder("peak.json");
-  const Printed printed = Call(RunPeak, options);
-  EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
-  const Json json = Json::parse(FileText(options.sim.json_file));
+  const Json json = Results(RunPeak, options);
   EXPECT_EQ(json["config"]["network"], "h100");
   ASSERT_EQ(json["results"].size(), 5u);
   for (const Json& row : json["results"]) {
@@ -163,10 +164,7 @@ TEST(PeakCommand, WithoutRelaysItTakesLonger) {
     options.sim.budgets_text = "16";
     options.sim.network_name = "h100";
     options.sim.plan = plan;
-    options.sim.json_file = InOwnFolder("peak.json");
-    const Printed printed = Call(RunPeak, options);
-    EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
-    const Json json = Json::parse(FileText(options.sim.json_file));
+    const Json json = Results(RunPeak, options);
     EXPECT_EQ(json["config"]["plan"], plan);
     return json["results"][0]["time_us"]["median"].get<double>();
   };
@@ -204,10 +202,7 @@ TEST(ScaleCommand, WithoutJoiningThereAreAsManyBytesInMoreBuckets) {
   const auto row = [](bool no_coalesce) {
     ScaleOptions options = Scale("pp-ep-tp-dp", "16", "8");
     options.sim.no_coalesce = no_coalesce;
-    options.sim.json_file = InOwnFolder("apart.json");
-    const Printed printed = Call(RunScale, options);
-    EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
-    return Json::parse(FileText(options.sim.json_file))["results"][0];
+    return Results(RunScale, options)["results"][0];
   };
   EXPECT_GT(row(true)["buckets"], row(false)["buckets"]);
   EXPECT_EQ(row(true)["payload_bytes"], row(false)["payload_bytes"]);
@@ -223,10 +218,7 @@ TEST(PeakCommand, ReplicasOfASystemAreCasesOfOneRun) {
              "generation": {"num_gpus": 2, "tp_size": 2}})";
   options.workload.replicas = "1,4";
   options.sim.budgets_text = "0,8";
-  options.sim.json_file = InOwnFolder("replicas.json");
-  const Printed printed = Call(RunPeak, options);
-  EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
-  const Json json = Json::parse(FileText(options.sim.json_file));
+  const Json json = Results(RunPeak, options);
   EXPECT_EQ(json["config"]["replicas"], "1,4");
   ASSERT_EQ(json["results"].size(), 4u);
   EXPECT_EQ(json["results"][0]["family"], "model/system/x1");
@@ -248,10 +240,7 @@ TEST(PeakCommand, ZeroIsAutomatic) {
   options.sim.budgets_text = "0,4";
   options.sim.bucket_bytes_text = "0";
   options.sim.max_in_flight = 0;
-  options.sim.json_file = InOwnFolder("automatic.json");
-  const Printed printed = Call(RunPeak, options);
-  EXPECT_EQ(printed.code, EXIT_SUCCESS) << printed.err;
-  const Json json = Json::parse(FileText(options.sim.json_file));
+  const Json json = Results(RunPeak, options);
   EXPECT_EQ(json["config"]["bucket_bytes"], 0);
   ASSERT_EQ(json["results"].size(), 2u);
   for (const Json& row : json["results"]) {

@@ -43,12 +43,6 @@ TEST(BytesName, PicksTheUnit) {
   EXPECT_EQ(BytesName((int64_t{3} << 30) / 2), "1.5 GiB");
 }
 
-TEST(ParseBytesOrAuto, ReadsBoth) {
-  EXPECT_EQ(*ParseBytesOrAuto("64K"), 65536);
-  EXPECT_EQ(*ParseBytesOrAuto(" auto "), 0);
-  EXPECT_FALSE(ParseBytesOrAuto("automatic").ok());
-}
-
 std::string Nested(size_t depth, char open, char close) {
   return std::string(depth, open) + std::string(depth, close);
 }

@@ -27,6 +27,12 @@ LocalPart Part(const std::vector<int64_t>& shape, const char* placements, int ra
   return *LocalPart::Create(layout, shape, rank);
 }
 
+uint32_t FillValue(int64_t g, int64_t seed, uint32_t modulus) {
+  uint32_t hash = 0;
+  ElementHash::Plain(seed).Write(g, 1, &hash);
+  return hash % modulus;
+}
+
 TEST(FillValue, IsTheDocumentedHash) {
   EXPECT_EQ(FillValue(0, 0, 65521), 0u);
   EXPECT_EQ(FillValue(1, 0, 65521), 2654435761u % 65521);

@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "job/flags.h"
 #include "job/help.h"
+#include "sluice/status.h"
 #include "storage/file/atomic_file.h"
 #include "storage/format/npy.h"
 #include "storage/format/safetensors.h"
@@ -66,17 +67,14 @@ class Maker {
     ShardsMade made;
     for (int64_t first = 0; first < plan_.items; first += plan_.items_per_object) {
       const ObjectItems items = {first, std::min(plan_.items_per_object, plan_.items - first)};
-      absl::Status status = MakeObject(made.objects, items);
-      if (!status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(MakeObject(made.objects, items));
       made.bytes += catalog_.objects().back().bytes;
       ++made.objects;
     }
     made.items = catalog_.items();
-    const auto text = ShardIndexText(plan_.format, catalog_);
-    if (!text.ok()) return text.status();
-    absl::Status status =
-        WriteFileAtomically(absl::StrCat(plan_.directory, "/", kShardIndexName), *text);
-    if (!status.ok()) return status;
+    SLUICE_ASSIGN_OR_RETURN(const auto text, ShardIndexText(plan_.format, catalog_));
+    SLUICE_RETURN_IF_ERROR(
+        WriteFileAtomically(absl::StrCat(plan_.directory, "/", kShardIndexName), text));
     return made;
   }
 
@@ -97,27 +95,25 @@ class Maker {
     for (int64_t i = items.first; i < items.first + items.count; ++i) {
       specs.push_back({absl::StrFormat("item-%012d", i), plan_.type, type_.shape});
     }
-    auto layout = LayOutSafetensors(specs, {{"format", "pt"}}, kDataAlignment);
-    if (!layout.ok()) return layout.status();
-    return std::move(layout->header);
+    SLUICE_ASSIGN_OR_RETURN(auto layout,
+                            LayOutSafetensors(specs, {{"format", "pt"}}, kDataAlignment));
+    return std::move(layout.header);
   }
 
   absl::Status MakeObject(int64_t object, ObjectItems items) {
     const std::string name = NameOf(object);
-    const auto header = HeaderOf(items);
-    if (!header.ok()) return header.status();
-    auto file = AtomicFile::Create(absl::StrCat(plan_.directory, "/", name));
-    if (!file.ok()) return file.status();
-    absl::Status status = file->WriteAt(0, *header);
-    const auto data_begin = static_cast<int64_t>(header->size());
-    if (status.ok()) status = WriteData(items, data_begin, &*file);
+    SLUICE_ASSIGN_OR_RETURN(const auto header, HeaderOf(items));
+    SLUICE_ASSIGN_OR_RETURN(auto file,
+                            AtomicFile::Create(absl::StrCat(plan_.directory, "/", name)));
+    absl::Status status = file.WriteAt(0, header);
+    const auto data_begin = static_cast<int64_t>(header.size());
+    if (status.ok()) status = WriteData(items, data_begin, &file);
     // The index, which is synced, comes after all objects; a crash of the system in between leaves
     // a directory without one.
-    if (status.ok()) status = file->Commit();
+    if (status.ok()) status = file.Commit();
     if (!status.ok()) return status;
     const int64_t data_bytes = items.count * plan_.item_bytes;
-    status = catalog_.AddObject(name, data_begin + data_bytes);
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(catalog_.AddObject(name, data_begin + data_bytes));
     return catalog_.AddItems(items.count, data_begin, plan_.item_bytes, plan_.item_bytes, &type_);
   }
 
@@ -140,7 +136,7 @@ class Maker {
         used += size;
         done += static_cast<int64_t>(size);
         if (used < kBufferBytes) continue;
-        if (absl::Status status = write(); !status.ok()) return status;
+        SLUICE_RETURN_IF_ERROR(write());
       }
     }
     return write();
@@ -182,43 +178,41 @@ void AddShardsFlags(CLI::App* app, ShardsOptions* o) {
 absl::StatusOr<ShardsPlan> ParseShards(const ShardsOptions& options) {
   if (!options.flags.ok()) return options.flags;
   ShardsPlan plan;
-  const auto format = ParseShardFormat(options.format);
-  if (!format.ok()) return Prefixed("--make", format.status());
-  const auto type = ParseElementType(options.dtype);
-  if (!type.ok()) return Prefixed("--dtype", type.status());
-  const auto item_bytes = ParseBytes(options.item_bytes);
-  if (!item_bytes.ok()) return Prefixed("--item-bytes", item_bytes.status());
-  plan.format = *format;
-  plan.type = *type;
+  SLUICE_ASSIGN_OR_RETURN(const auto format, Prefixed("--make", ParseShardFormat(options.format)));
+  SLUICE_ASSIGN_OR_RETURN(const auto type, Prefixed("--dtype", ParseElementType(options.dtype)));
+  SLUICE_ASSIGN_OR_RETURN(const auto item_bytes,
+                          Prefixed("--item-bytes", ParseBytes(options.item_bytes)));
+  plan.format = format;
+  plan.type = type;
   plan.directory = options.directory;
   plan.items = options.items;
-  plan.item_bytes = *item_bytes;
+  plan.item_bytes = item_bytes;
   plan.seed = options.seed;
   plan.force = options.force;
-  if (*item_bytes < 1 || *item_bytes % ElementBytes(*type) != 0) {
+  if (item_bytes < 1 || item_bytes % ElementBytes(type) != 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--item-bytes: ", *item_bytes, " bytes are no whole elements of ",
-                     ElementName(*type), ", which have ", ElementBytes(*type)));
+        absl::StrCat("--item-bytes: ", item_bytes, " bytes are no whole elements of ",
+                     ElementName(type), ", which have ", ElementBytes(type)));
   }
-  if (*item_bytes > std::numeric_limits<int64_t>::max() / 4 / options.items) {
+  if (item_bytes > std::numeric_limits<int64_t>::max() / 4 / options.items) {
     return absl::InvalidArgumentError("--items times --item-bytes does not fit 61 bits");
   }
   constexpr int64_t kObjectBytes = int64_t{64} << 20;
   plan.items_per_object = options.items_per_object > 0
                               ? options.items_per_object
-                              : std::max(int64_t{1}, kObjectBytes / *item_bytes);
+                              : std::max(int64_t{1}, kObjectBytes / item_bytes);
   if (plan.objects() > kMostShardObjects) {
     return absl::InvalidArgumentError(absl::StrCat("--items-per-object: ", plan.objects(),
                                                    " objects are more than ", kMostShardObjects));
   }
-  if (*format == ShardFormat::kSafetensors && plan.items_per_object > kMostTensorsPerObject) {
+  if (format == ShardFormat::kSafetensors && plan.items_per_object > kMostTensorsPerObject) {
     return absl::InvalidArgumentError(
         absl::StrCat("--items-per-object: a safetensors object has a tensor per item, at most ",
                      kMostTensorsPerObject, " of them here"));
   }
-  if (*format == ShardFormat::kNpy && NpyDescr(*type).empty()) {
+  if (format == ShardFormat::kNpy && NpyDescr(type).empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--dtype: a .npy object cannot hold ", ElementName(*type)));
+        absl::StrCat("--dtype: a .npy object cannot hold ", ElementName(type)));
   }
   return plan;
 }
@@ -226,10 +220,9 @@ absl::StatusOr<ShardsPlan> ParseShards(const ShardsOptions& options) {
 absl::StatusOr<ShardsMade> MakeShards(const ShardsPlan& plan) {
   SLUICE_CHECK(plan.items > 0 && plan.item_bytes > 0 && plan.items_per_object > 0,
                "a plan of nothing");
-  auto fill = ShardFill::Make(plan.type, plan.seed);
-  if (!fill.ok()) return fill.status();
-  if (absl::Status status = PrepareDirectory(plan); !status.ok()) return status;
-  return Maker(plan, *std::move(fill)).Make();
+  SLUICE_ASSIGN_OR_RETURN(auto fill, ShardFill::Make(plan.type, plan.seed));
+  SLUICE_RETURN_IF_ERROR(PrepareDirectory(plan));
+  return Maker(plan, std::move(fill)).Make();
 }
 
 }  // namespace sluice::bench

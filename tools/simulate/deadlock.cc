@@ -4,16 +4,13 @@
 #include <cstdio>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "deadlock/campaign.h"
 #include "deadlock/rules.h"
@@ -24,6 +21,8 @@
 #include "report/report.h"
 #include "simulate/commands.h"
 #include "simulate/run_job.h"
+#include "sluice/status.h"
+#include "workload/json_input.h"
 #include "workload/write_file.h"
 
 namespace sluice::bench {
@@ -32,10 +31,6 @@ namespace {
 using deadlock::CampaignOptions;
 using deadlock::CampaignResult;
 using deadlock::GateRule;
-
-absl::Status About(const char* flag, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(flag, ": ", status.message()));
-}
 
 // As the only result's name: "escape", "escape/slots-off".
 std::string CaseOf(const DeadlockOptions& options) {
@@ -50,16 +45,16 @@ absl::StatusOr<CampaignOptions> Parse(const DeadlockOptions& options) {
                            .first = options.first,
                            .runs = options.runs,
                            .ranks_max = options.ranks_max};
-  const absl::StatusOr<GateRule> rule = deadlock::ParseGateRule(options.rule);
-  if (!rule.ok()) return About("--rule", rule.status());
-  campaign.rules.rule = *rule;
+  SLUICE_ASSIGN_OR_RETURN(const GateRule rule,
+                          Prefixed("--rule", deadlock::ParseGateRule(options.rule)));
+  campaign.rules.rule = rule;
   if (options.switch_off.empty()) return campaign;
-  const absl::StatusOr<deadlock::Premise> off = deadlock::ParsePremise(options.switch_off);
-  if (!off.ok()) return About("--switch-off", off.status());
-  if (*rule != GateRule::kEscape) {
+  SLUICE_ASSIGN_OR_RETURN(const deadlock::Premise off,
+                          Prefixed("--switch-off", deadlock::ParsePremise(options.switch_off)));
+  if (rule != GateRule::kEscape) {
     return absl::InvalidArgumentError("--switch-off: only --rule escape rests on premises");
   }
-  campaign.rules.off = *off;
+  campaign.rules.off = off;
   return campaign;
 }
 

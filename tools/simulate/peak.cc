@@ -8,7 +8,9 @@
 #include "job/help.h"
 #include "simulate/commands.h"
 #include "simulate/run_job.h"
+#include "sluice/status.h"
 #include "tensor/quoted.h"
+#include "workload/json_input.h"
 #include "workload/layout_ranks.h"
 #include "workload/presets.h"
 #include "workload/write_file.h"
@@ -26,17 +28,14 @@ nlohmann::ordered_json WhatOf(const WorkloadOptions& o) {
 }
 
 absl::Status RunCases(const PeakOptions& options, const Interrupt& interrupt, SimReport* report) {
-  absl::StatusOr<Workload> workload = MakeWorkload(options.workload);
-  if (!workload.ok()) return workload.status();
-  for (const std::string& note : workload->notes) std::printf("# note: %s\n", note.c_str());
+  SLUICE_ASSIGN_OR_RETURN(Workload workload, MakeWorkload(options.workload));
+  for (const std::string& note : workload.notes) std::printf("# note: %s\n", note.c_str());
   std::fputs(SimTableHeader(options.sim).c_str(), stdout);
-  for (Case& of : workload->cases) {
+  for (Case& of : workload.cases) {
     if (interrupt.came()) break;
     report->running = of.id;
-    if (!of.status.ok()) {
-      return absl::Status(of.status.code(),
-                          absl::StrCat("case ", Quoted(of.id), ": ", of.status.message()));
-    }
+    const std::string where = absl::StrCat("case ", Quoted(of.id));
+    SLUICE_RETURN_IF_ERROR(Prefixed(where, of.status));
     sim::Job job;
     job.name = Escaped(of.id);
     job.ranks = JobRanks(of.spec);
@@ -46,11 +45,7 @@ absl::Status RunCases(const PeakOptions& options, const Interrupt& interrupt, Si
     for (int rank = 0; rank < job.ranks; ++rank) {
       job.node_of_rank.push_back(rank / options.sim.network.ranks_per_node);
     }
-    absl::Status status = RunJob(job, options.sim, interrupt, report);
-    if (!status.ok()) {
-      return absl::Status(status.code(),
-                          absl::StrCat("case ", Quoted(of.id), ": ", status.message()));
-    }
+    SLUICE_RETURN_IF_ERROR(Prefixed(where, RunJob(job, options.sim, interrupt, report)));
   }
   return absl::OkStatus();
 }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "report/spread.h"

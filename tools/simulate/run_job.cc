@@ -14,6 +14,7 @@
 #include "job/exit_codes.h"
 #include "report/progress_line.h"
 #include "sim/simulation.h"
+#include "sluice/status.h"
 #include "workload/write_file.h"
 
 namespace sluice::bench {
@@ -84,18 +85,17 @@ absl::StatusOr<PlannedJob> PlanJob(sim::Job job, int64_t budget, const SimOption
   job.relay = options.plan == "relay";
   job.coalesce = !options.no_coalesce;
   const Clock::time_point begin = Clock::now();
-  absl::StatusOr<sim::JobPlans> plans = [&] {
+  SLUICE_ASSIGN_OR_RETURN(sim::JobPlans plans, [&] {
     ProgressLine line(options.progress);
     const std::string what = absl::StrCat(job.name, ": planned ranks");
     return sim::JobPlans::Make(
         job, [&](int done, int all) { return ShowProgress(what, done, all, interrupt, &line); });
-  }();
-  if (!plans.ok()) return plans.status();
+  }());
   const double seconds = SecondsSince(begin);
-  const double bytes = static_cast<double>(plans->memory_bytes()) / static_cast<double>(job.ranks);
+  const double bytes = static_cast<double>(plans.memory_bytes()) / static_cast<double>(job.ranks);
   absl::FPrintF(stderr, "# %s: %d of %d ranks planned in %.3f s, %.0f bytes per rank\n", job.name,
-                plans->distinct_plans(), job.ranks, seconds, bytes);
-  return PlannedJob{*std::move(plans), seconds, bytes};
+                plans.distinct_plans(), job.ranks, seconds, bytes);
+  return PlannedJob{std::move(plans), seconds, bytes};
 }
 
 // As sessions count it: without what lies at its target already.
@@ -113,7 +113,7 @@ absl::Status RunBudget(const std::string& name, const PlannedJob& planned, int64
                        const SimOptions& options, const Interrupt& interrupt,
                        std::vector<SimResult>* results) {
   const sim::JobPlans& plans = planned.plans;
-  if (absl::Status status = CheckMemory(plans, budget); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(CheckMemory(plans, budget));
   sim::SimulationOptions simulation;
   simulation.budget_buckets = budget;
   simulation.max_in_flight = plans.max_in_flight();
@@ -124,11 +124,11 @@ absl::Status RunBudget(const std::string& name, const PlannedJob& planned, int64
   ProgressLine line(options.progress);
   const std::string what = absl::StrCat(name, ", budget ", budget);
   const Clock::time_point begin = Clock::now();
-  const absl::StatusOr<sim::SimulationOutcome> outcome = sim::Simulate(
-      plans, simulation,
-      [&](int64_t done, int64_t all) { return ShowProgress(what, done, all, interrupt, &line); });
-  if (!outcome.ok()) return outcome.status();
-  SimResult result = Summarize(*outcome);
+  SLUICE_ASSIGN_OR_RETURN(const sim::SimulationOutcome outcome,
+                          sim::Simulate(plans, simulation, [&](int64_t done, int64_t all) {
+                            return ShowProgress(what, done, all, interrupt, &line);
+                          }));
+  SimResult result = Summarize(outcome);
   result.family = name;
   result.budget = budget;
   result.bucket_bytes = plans.bucket_bytes();
@@ -141,9 +141,9 @@ absl::Status RunBudget(const std::string& name, const PlannedJob& planned, int64
   result.plan_bytes_per_rank = planned.bytes_per_rank;
   result.simulate_seconds = SecondsSince(begin);
   results->push_back(result);
-  if (outcome->stalled()) {
+  if (outcome.stalled()) {
     absl::FPrintF(stderr, "# %s, budget %d: %d ranks stalled\n%s\n", name, budget,
-                  outcome->unfinished_ranks, outcome->stall);
+                  outcome.unfinished_ranks, outcome.stall);
   }
   return absl::OkStatus();
 }
@@ -169,8 +169,7 @@ absl::Status RunJob(const sim::Job& job, const SimOptions& options, const Interr
     const absl::StatusOr<PlannedJob> planned = PlanJob(job, budget, options, interrupt);
     if (absl::IsCancelled(planned.status())) break;
     if (!planned.ok()) return planned.status();
-    absl::Status status = RunBudget(job.name, *planned, budget, options, interrupt, &results);
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(RunBudget(job.name, *planned, budget, options, interrupt, &results));
   }
   CompareWithNoBudget(&results);
   for (size_t i = first; i < results.size(); ++i) {

@@ -1,8 +1,6 @@
 // sluice-sim scale: how peaks, times and the cost of planning grow with the mesh.
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -10,9 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "job/flag_list.h"
 #include "job/help.h"
 #include "simulate/commands.h"
 #include "simulate/run_job.h"
+#include "sluice/status.h"
 #include "workload/json_input.h"
 #include "workload/numbers.h"
 
@@ -21,19 +21,19 @@ namespace {
 
 // All jobs are made before any is run, so that a wrong one is refused at once.
 absl::StatusOr<std::vector<sim::FamilyOptions>> Sizes(const ScaleOptions& options) {
-  const absl::StatusOr<std::vector<int>> counts = ParseRankCounts(options.ranks_text);
-  if (!counts.ok()) return Prefixed("--ranks", counts.status());
-  const auto pair_bytes = ParseBytes(options.pair_bytes_text);
-  if (!pair_bytes.ok()) return Prefixed("--pair-bytes", pair_bytes.status());
+  SLUICE_ASSIGN_OR_RETURN(const std::vector<int> counts,
+                          Prefixed("--ranks", ParseRankCounts(options.ranks_text)));
+  SLUICE_ASSIGN_OR_RETURN(const auto pair_bytes,
+                          Prefixed("--pair-bytes", ParseBytes(options.pair_bytes_text)));
   std::vector<sim::FamilyOptions> sizes;
-  for (const int ranks : *counts) {
+  for (const int ranks : counts) {
     sim::FamilyOptions of = options.of;
     of.ranks = ranks;
-    of.pair_bytes = *pair_bytes;
+    of.pair_bytes = pair_bytes;
     of.ranks_per_node = options.sim.network.ranks_per_node;
     of.bucket_bytes = options.sim.bucket_bytes;
     of.max_in_flight = options.sim.max_in_flight;
-    if (absl::Status status = sim::CheckFamily(options.family, of); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(sim::CheckFamily(options.family, of));
     sizes.push_back(of);
   }
   return sizes;
@@ -44,13 +44,10 @@ absl::Status RunSizes(const ScaleOptions& options, const std::vector<sim::Family
   std::fputs(SimTableHeader(options.sim).c_str(), stdout);
   for (const sim::FamilyOptions& of : sizes) {
     if (interrupt.came()) break;
-    const absl::StatusOr<sim::Job> job = sim::MakeFamily(options.family, of);
-    if (!job.ok()) return job.status();
-    report->running = job->name;
-    absl::Status status = RunJob(*job, options.sim, interrupt, report);
-    if (!status.ok()) {
-      return absl::Status(status.code(), absl::StrCat(of.ranks, " ranks: ", status.message()));
-    }
+    SLUICE_ASSIGN_OR_RETURN(const sim::Job job, sim::MakeFamily(options.family, of));
+    report->running = job.name;
+    SLUICE_RETURN_IF_ERROR(
+        Prefixed(absl::StrCat(of.ranks, " ranks"), RunJob(job, options.sim, interrupt, report)));
   }
   return absl::OkStatus();
 }
@@ -82,20 +79,16 @@ absl::StatusOr<std::vector<int>> ParseRankCounts(absl::string_view text) {
 }
 
 void AddScaleFlags(CLI::App* app, ScaleOptions* options) {
-  const char* what = "What to simulate";
-  app->add_option("--family", options->family,
-                  absl::StrCat("one of ", absl::StrJoin(sim::FamilyNames(), ", "), " [all-to-all]"))
-      ->group(what);
-  app->add_option("--ranks", options->ranks_text,
-                  "FROM:TO:FACTOR, or a list: 16:65536:4, or 16,100,256 [16:256:4]")
-      ->group(what);
-  app->add_option("--peers", options->of.peers,
-                  "of the family peers: whom each rank sends to [256]")
-      ->check(CLI::Range(1, 1 << 17))
-      ->group(what);
-  app->add_option("--pair-bytes", options->pair_bytes_text,
-                  "of all-to-all and peers: from each rank to each of its peers [8M]")
-      ->group(what);
+  const std::string families =
+      absl::StrCat("one of ", absl::StrJoin(sim::FamilyNames(), ", "), " [all-to-all]");
+  AddFlags(app, {{"What to simulate",
+                  {{"--family", &options->family, families.c_str()},
+                   {"--ranks", &options->ranks_text,
+                    "FROM:TO:FACTOR, or a list: 16:65536:4, or 16,100,256 [16:256:4]"},
+                   {"--peers", &options->of.peers,
+                    "of the family peers: whom each rank sends to [256]", Within(1, 1 << 17)},
+                   {"--pair-bytes", &options->pair_bytes_text,
+                    "of all-to-all and peers: from each rank to each of its peers [8M]"}}}});
   AddSimFlags(app, "8", &options->sim);
   SetHelp(app, "build/bin/sluice-sim scale --family all-to-all --ranks 16:64:2 --budget-buckets 8",
           "",

@@ -9,6 +9,7 @@
 #include "reshard/baselines/baseline.h"
 #include "reshard/baselines/chunks.h"
 #include "reshard/baselines/wire.h"
+#include "sluice/status.h"
 #include "workload/reduced_values.h"
 
 namespace sluice::bench {
@@ -49,8 +50,7 @@ class Alltoallw final : public Baseline {
   }
 
   absl::Status Plan(const BaselineJob& job) override {
-    absl::Status status = CheckExpressible(*job.spec);
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(CheckExpressible(*job.spec));
     wire_ = job.wire;
     std::map<int, Parts> sends;
     std::map<int, Parts> receives;
@@ -71,8 +71,7 @@ class Alltoallw final : public Baseline {
         MPI_Ialltoallw(MPI_BOTTOM, send_counts_.data(), zeros_.data(), send_types_.data(),
                        MPI_BOTTOM, receive_counts_.data(), zeros_.data(), receive_types_.data(),
                        wire_->comm(), &requests_.emplace_back());
-    absl::Status status = Wire::FromMpi(code, "MPI_Ialltoallw");
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(Wire::FromMpi(code, "MPI_Ialltoallw"));
     return wire_->Wait(&requests_);
   }
 

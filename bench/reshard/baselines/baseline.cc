@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "reshard/baselines/wire.h"
+#include "sluice/status.h"
 
 namespace sluice::bench {
 namespace {
@@ -53,9 +54,8 @@ absl::Status FillOnce(const BaselineJob& job) {
 }
 
 absl::StatusOr<std::unique_ptr<BaselineMaker>> MakeBaselineMaker(absl::Duration timeout) {
-  absl::StatusOr<std::unique_ptr<Wire>> wire = Wire::Create(timeout);
-  if (!wire.ok()) return wire.status();
-  return std::make_unique<MakerOverMpi>(*std::move(wire));
+  SLUICE_ASSIGN_OR_RETURN(std::unique_ptr<Wire> wire, Wire::Create(timeout));
+  return std::make_unique<MakerOverMpi>(std::move(wire));
 }
 
 }  // namespace sluice::bench

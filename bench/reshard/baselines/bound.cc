@@ -14,13 +14,13 @@
 #include <memory>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "device/cache_share.h"
 #include "device/stores.h"
 #include "device/stream_rows.h"
 #include "reshard/baselines/baseline.h"
 #include "reshard/baselines/seen_memory.h"
 #include "reshard/baselines/wire.h"
+#include "sluice/status.h"
 #include "tensor/stable_hash.h"
 #include "workload/local_part.h"
 
@@ -50,16 +50,15 @@ class Bound final : public Baseline {
   absl::Status Plan(const BaselineJob& job) override {
     job_ = job;
     MPI_Comm_size(job.wire->comm(), &ranks_);
-    absl::Status status = FillOnce(job);
-    if (status.ok()) status = FindTargets();
-    if (status.ok()) status = FindGroup();
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(FillOnce(job));
+    SLUICE_RETURN_IF_ERROR(FindTargets());
+    SLUICE_RETURN_IF_ERROR(FindGroup());
     TakeShare();
     // Until here others have read these targets.
     Wire::Requests requests;
-    status =
-        Wire::FromMpi(MPI_Ibarrier(job.wire->comm(), &requests.emplace_back()), "MPI_Ibarrier");
-    return status.ok() ? job.wire->Wait(&requests) : status;
+    SLUICE_RETURN_IF_ERROR(
+        Wire::FromMpi(MPI_Ibarrier(job.wire->comm(), &requests.emplace_back()), "MPI_Ibarrier"));
+    return job.wire->Wait(&requests);
   }
 
   absl::Status Run() override {
@@ -105,13 +104,12 @@ class Bound final : public Baseline {
       const absl::Span<std::byte> bytes = BytesOf(view);
       mine.push_back({seen.PlaceOf(bytes.data()), bytes.size()});
     }
-    absl::Status status = Gather(mine, &records_);
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(Gather(mine, &records_));
     for (const TargetRecord& record : records_) {
       const bool is_there = record.place.inode != 0 && record.bytes > 0;
       seen_.push_back(is_there ? seen.Find(record.place, record.bytes) : nullptr);
     }
-    return status;
+    return absl::OkStatus();
   }
 
   // Whether this rank can write all targets of `rank`, which has some.

@@ -8,6 +8,7 @@
 #include "reshard/baselines/baseline.h"
 #include "reshard/baselines/chunks.h"
 #include "reshard/baselines/wire.h"
+#include "sluice/status.h"
 #include "tensor/round.h"
 #include "workload/local_part.h"
 #include "workload/reduce.h"
@@ -46,8 +47,7 @@ class GatherBroadcast final : public Baseline {
     size_t whole = 0;
     size_t staging = 0;
     for (size_t i = 0; i < job.spec->tensors.size(); ++i) {
-      absl::Status status = AddPlan(job, i);
-      if (!status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(AddPlan(job, i));
       const TensorPlan& plan = plans_.back();
       if (plan.members != MPI_COMM_NULL) {
         whole = std::max(whole, static_cast<size_t>(plan.whole_bytes));
@@ -62,13 +62,11 @@ class GatherBroadcast final : public Baseline {
   absl::Status Run() override {
     for (const TensorPlan& plan : plans_) {
       std::byte* whole = WholeOf(plan);
-      absl::Status status = plan.root == rank_ ? Gather(plan, whole) : SendParts(plan);
-      if (status.ok()) status = wire_->Wait(&requests_);
-      if (!status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(plan.root == rank_ ? Gather(plan, whole) : SendParts(plan));
+      SLUICE_RETURN_IF_ERROR(wire_->Wait(&requests_));
       if (plan.root == rank_) PutTogether(plan, whole);
       if (plan.members == MPI_COMM_NULL) continue;
-      status = Broadcast(plan, whole);
-      if (!status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(Broadcast(plan, whole));
       if (plan.cut && whole != plan.dst_data) {
         Pack(*plan.cut, plan.whole_dtype, whole, plan.dst_dtype, plan.dst_data);
       }
@@ -94,9 +92,7 @@ class GatherBroadcast final : public Baseline {
     if (tensor.dst.mesh.PositionOf(rank_)) {
       plan.cut.emplace(tensor.shape, OwnedBy(tensor.dst, tensor.shape, rank_));
     }
-    auto members = sets_->Get(plan.root, tensor.dst.mesh.ranks());
-    if (!members.ok()) return members.status();
-    plan.members = *members;
+    SLUICE_ASSIGN_OR_RETURN(plan.members, sets_->Get(plan.root, tensor.dst.mesh.ranks()));
     return absl::OkStatus();
   }
 
@@ -148,9 +144,8 @@ class GatherBroadcast final : public Baseline {
   absl::Status SendParts(const TensorPlan& plan) {
     for (const Part& part : plan.parts) {
       if (std::find(part.src.begin(), part.src.end(), rank_) == part.src.end()) continue;
-      absl::Status status =
-          wire_->Send(plan.src_data, BytesOf(plan, part), plan.root, kPayloadTag, &requests_);
-      if (!status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(
+          wire_->Send(plan.src_data, BytesOf(plan, part), plan.root, kPayloadTag, &requests_));
     }
     return absl::OkStatus();
   }
@@ -170,9 +165,8 @@ class GatherBroadcast final : public Baseline {
           }
           continue;
         }
-        absl::Status status =
-            wire_->Receive(data, BytesOf(plan, part), src, kPayloadTag, &requests_);
-        if (!status.ok()) return status;
+        SLUICE_RETURN_IF_ERROR(
+            wire_->Receive(data, BytesOf(plan, part), src, kPayloadTag, &requests_));
       }
     }
     return absl::OkStatus();
@@ -196,10 +190,9 @@ class GatherBroadcast final : public Baseline {
   absl::Status Broadcast(const TensorPlan& plan, std::byte* whole) {
     for (int64_t done = 0; done < plan.whole_bytes; done += kMostBytes) {
       const auto count = static_cast<int>(std::min(kMostBytes, plan.whole_bytes - done));
-      absl::Status status = Wire::FromMpi(
+      SLUICE_RETURN_IF_ERROR(Wire::FromMpi(
           MPI_Ibcast(whole + done, count, MPI_BYTE, 0, plan.members, &requests_.emplace_back()),
-          "MPI_Ibcast");
-      if (!status.ok()) return status;
+          "MPI_Ibcast"));
     }
     return wire_->Wait(&requests_);
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "reshard/baselines/baseline.h"
+#include "sluice/status.h"
 #include "workload/local_part.h"
 
 namespace sluice::bench {
@@ -15,8 +16,7 @@ namespace {
 class MemcpyOwn final : public Baseline {
  public:
   absl::Status Plan(const BaselineJob& job) override {
-    absl::Status status = FillOnce(job);
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(FillOnce(job));
     targets_ = job.dst;
     for (const TensorView& view : targets_) {
       const absl::Span<std::byte> bytes = BytesOf(view);

@@ -4,6 +4,7 @@
 #include "reshard/baselines/baseline.h"
 #include "reshard/baselines/rank_chunks.h"
 #include "reshard/baselines/wire.h"
+#include "sluice/status.h"
 
 namespace sluice::bench {
 namespace {
@@ -46,14 +47,12 @@ class Serial final : public Messages {
     const Turn* before = nullptr;
     for (const Turn& turn : chunks_->turns()) {
       const bool hand_over = before != nullptr && before->dst != turn.src;
-      absl::Status status;
       if (hand_over && before->dst == rank_) {
-        status = wire_->Send(nullptr, 0, turn.src, kTurnTag, &requests_);
-        if (status.ok()) status = wire_->Wait(&requests_);
+        SLUICE_RETURN_IF_ERROR(wire_->Send(nullptr, 0, turn.src, kTurnTag, &requests_));
+        SLUICE_RETURN_IF_ERROR(wire_->Wait(&requests_));
       }
-      if (status.ok() && turn.src == rank_) status = Depart(turn, hand_over ? before->dst : -1);
-      if (status.ok() && turn.dst == rank_) status = Arrive(turn);
-      if (!status.ok()) return status;
+      if (turn.src == rank_) SLUICE_RETURN_IF_ERROR(Depart(turn, hand_over ? before->dst : -1));
+      if (turn.dst == rank_) SLUICE_RETURN_IF_ERROR(Arrive(turn));
       before = &turn;
     }
     return absl::OkStatus();
@@ -62,15 +61,16 @@ class Serial final : public Messages {
  private:
   // `before`: the rank that says when, if another one does.
   absl::Status Depart(const Turn& turn, int before) {
-    absl::Status status;
-    if (before >= 0) status = wire_->Receive(nullptr, 0, before, kTurnTag, &requests_);
-    if (status.ok()) status = wire_->Wait(&requests_);
-    if (!status.ok()) return status;
+    if (before >= 0) {
+      SLUICE_RETURN_IF_ERROR(wire_->Receive(nullptr, 0, before, kTurnTag, &requests_));
+    }
+    SLUICE_RETURN_IF_ERROR(wire_->Wait(&requests_));
     const Departure& departure = DepartureOf(turn);
     chunks_->Fill(departure);
     if (turn.dst == rank_) return absl::OkStatus();
-    status = wire_->Send(departure.data, departure.bytes, turn.dst, kPayloadTag, &requests_);
-    return status.ok() ? wire_->Wait(&requests_) : status;
+    SLUICE_RETURN_IF_ERROR(
+        wire_->Send(departure.data, departure.bytes, turn.dst, kPayloadTag, &requests_));
+    return wire_->Wait(&requests_);
   }
 
   absl::Status Arrive(const Turn& turn) {
@@ -93,22 +93,20 @@ class Isend final : public Messages {
   Isend() : Messages(Joining::kNone) {}
 
   absl::Status Run() override {
-    absl::Status status;
     for (const Arrival& arrival : chunks_->arrivals()) {
-      for (size_t i = 0; i < arrival.src.size() && status.ok(); ++i) {
+      for (size_t i = 0; i < arrival.src.size(); ++i) {
         if (arrival.src[i] == rank_) continue;
-        status =
-            wire_->Receive(arrival.data[i], arrival.bytes, arrival.src[i], kPayloadTag, &requests_);
+        SLUICE_RETURN_IF_ERROR(wire_->Receive(arrival.data[i], arrival.bytes, arrival.src[i],
+                                              kPayloadTag, &requests_));
       }
     }
     for (const Departure& departure : chunks_->departures()) {
-      if (!status.ok()) return status;
       chunks_->Fill(departure);
       if (departure.dst == rank_) continue;
-      status = wire_->Send(departure.data, departure.bytes, departure.dst, kPayloadTag, &requests_);
+      SLUICE_RETURN_IF_ERROR(
+          wire_->Send(departure.data, departure.bytes, departure.dst, kPayloadTag, &requests_));
     }
-    if (status.ok()) status = wire_->Wait(&requests_);
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(wire_->Wait(&requests_));
     for (const Arrival& arrival : chunks_->arrivals()) chunks_->Drain(arrival);
     return absl::OkStatus();
   }
@@ -124,13 +122,11 @@ class IsendPacked final : public Messages {
   absl::Status Run() override {
     missing_.clear();
     for (const Arrival& arrival : chunks_->arrivals()) missing_.push_back(arrival.src.size());
-    absl::Status status = PostReceives();
-    if (status.ok()) status = FillAndSend();
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(PostReceives());
+    SLUICE_RETURN_IF_ERROR(FillAndSend());
     KeepOwn();
     while (under_way_ > 0) {
-      status = wire_->WaitSome(&requests_, &done_);
-      if (!status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(wire_->WaitSome(&requests_, &done_));
       TakeDone();
     }
     return wire_->Wait(&sends_);
@@ -143,9 +139,8 @@ class IsendPacked final : public Messages {
     parts_.clear();
     for (const PeerMessage& message : chunks_->receives()) {
       const size_t before = requests_.size();
-      absl::Status status =
-          wire_->Receive(message.data, message.bytes, message.peer, kPayloadTag, &requests_);
-      if (!status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(
+          wire_->Receive(message.data, message.bytes, message.peer, kPayloadTag, &requests_));
       message_of_.resize(requests_.size(), parts_.size());
       parts_.push_back(requests_.size() - before);
     }
@@ -158,10 +153,9 @@ class IsendPacked final : public Messages {
       for (const PeerChunk& chunk : message.chunks) {
         chunks_->Fill(chunks_->departures()[chunk.index]);
       }
-      absl::Status status =
-          wire_->Send(message.data, message.bytes, message.peer, kPayloadTag, &sends_);
-      if (status.ok()) status = Wire::TestSome(&requests_, &done_);
-      if (!status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(
+          wire_->Send(message.data, message.bytes, message.peer, kPayloadTag, &sends_));
+      SLUICE_RETURN_IF_ERROR(Wire::TestSome(&requests_, &done_));
       TakeDone();
     }
     return absl::OkStatus();

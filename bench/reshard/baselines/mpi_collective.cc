@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "reshard/baselines/baseline.h"
 #include "reshard/baselines/wire.h"
+#include "sluice/status.h"
 #include "workload/collectives.h"
 #include "workload/local_part.h"
 #include "workload/reduced_values.h"
@@ -61,15 +62,12 @@ class MpiCollective final : public Baseline {
     sets_.emplace(job.wire->comm());
     // Everywhere the same, so that either all ranks make communicators or none.
     for (const TensorTransfer& tensor : job.spec->tensors) {
-      const auto call = Make(tensor);
-      if (!call.ok()) return call.status();
-      calls_.push_back(*call);
+      SLUICE_ASSIGN_OR_RETURN(const auto call, Make(tensor));
+      calls_.push_back(call);
     }
     for (size_t i = 0; i < calls_.size(); ++i) {
       const TensorTransfer& tensor = job.spec->tensors[i];
-      const auto comm = sets_->Get(0, Larger(tensor).ranks());
-      if (!comm.ok()) return comm.status();
-      calls_[i].comm = *comm;
+      SLUICE_ASSIGN_OR_RETURN(calls_[i].comm, sets_->Get(0, Larger(tensor).ranks()));
       calls_[i].src = static_cast<std::byte*>(job.src[i].data);
       calls_[i].dst = static_cast<std::byte*>(job.dst[i].data);
     }
@@ -79,8 +77,7 @@ class MpiCollective final : public Baseline {
   absl::Status Run() override {
     for (const Call& call : calls_) {
       if (call.comm == MPI_COMM_NULL) continue;
-      absl::Status status = Carry(call);
-      if (!status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(Carry(call));
     }
     return absl::OkStatus();
   }

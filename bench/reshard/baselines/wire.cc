@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "sluice/status.h"
 #include "transport/deadline.h"
 
 namespace sluice::bench {
@@ -77,10 +78,7 @@ absl::Status Wire::Receive(std::byte* data, int64_t bytes, int src, int tag, Req
 absl::Status Wire::WhileIdle(int64_t polls) {
   sched_yield();
   if (polls % kPollsBetweenLooks != 0) return absl::OkStatus();
-  if (progress_) {
-    absl::Status status = progress_();
-    if (!status.ok()) return status;
-  }
+  if (progress_) SLUICE_RETURN_IF_ERROR(progress_());
   if (!deadline_.Passed()) return absl::OkStatus();
   return absl::DeadlineExceededError("a baseline's messages did not arrive in time");
 }
@@ -91,11 +89,9 @@ absl::Status Wire::Wait(Requests* requests) {
   for (MPI_Request& request : *requests) {
     while (true) {
       int done = 0;
-      absl::Status status = FromMpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-      if (!status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(FromMpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test"));
       if (done != 0) break;
-      status = WhileIdle(++polls);
-      if (!status.ok()) return status;
+      SLUICE_RETURN_IF_ERROR(WhileIdle(++polls));
     }
   }
   requests->clear();
@@ -142,10 +138,9 @@ absl::StatusOr<MPI_Comm> RankSets::Get(int root, absl::Span<const int> ranks) {
   const bool member =
       mine == root || std::binary_search(key.second.begin(), key.second.end(), mine);
   MPI_Comm comm = MPI_COMM_NULL;
-  absl::Status status = Wire::FromMpi(
+  SLUICE_RETURN_IF_ERROR(Wire::FromMpi(
       MPI_Comm_split(comm_, member ? 0 : MPI_UNDEFINED, mine == root ? -1 : mine, &comm),
-      "MPI_Comm_split");
-  if (!status.ok()) return status;
+      "MPI_Comm_split"));
   made_.emplace(std::move(key), comm);
   return comm;
 }

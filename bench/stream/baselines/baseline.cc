@@ -16,7 +16,9 @@
 #include "base/clock.h"
 #include "device/normalization.h"
 #include "session/stream/item_normalizer.h"
+#include "sluice/status.h"
 #include "stream/contents.h"
+#include "workload/json_input.h"
 
 namespace sluice::bench {
 namespace {
@@ -51,8 +53,7 @@ absl::Status PlainReader::Read(absl::Span<ReadOp> ops, std::vector<const std::by
     }
     std::vector<size_t> again;
     absl::Status cause;
-    absl::Status status = ReadOnce(ops, which, data, &again, &cause);
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(ReadOnce(ops, which, data, &again, &cause));
     if (again.empty()) break;
     if (attempt + 1 >= retry_.attempts_max) {
       return absl::Status(cause.code(), absl::StrCat("after ", retry_.attempts_max,
@@ -74,14 +75,13 @@ absl::Status PlainReader::ReadOnce(absl::Span<ReadOp> ops, const std::vector<siz
   for (const size_t i : which) batch.push_back(ops[i]);
   const int64_t begin_ns = MonotonicNs();
   int64_t limit_ns = begin_ns + absl::ToInt64Nanoseconds(retry_.request_timeout);
-  if (absl::Status status = source_->Start(batch); !status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(source_->Start(batch));
   absl::Status failure;
   std::vector<bool> ended(ops.size());
   for (size_t left = batch.size(); left > 0;) {
     std::array<ReadEvent, 64> events;
-    const absl::StatusOr<int> count = source_->Poll(absl::MakeSpan(events));
-    if (!count.ok()) return count.status();
-    for (int e = 0; e < *count; ++e) {
+    SLUICE_ASSIGN_OR_RETURN(const int count, source_->Poll(absl::MakeSpan(events)));
+    for (int e = 0; e < count; ++e) {
       const ReadEvent& event = events[static_cast<size_t>(e)];
       const auto i = static_cast<size_t>(event.cookie);
       ended[i] = true;
@@ -96,7 +96,7 @@ absl::Status PlainReader::ReadOnce(absl::Span<ReadOp> ops, const std::vector<siz
         failure.Update(event.status);
       }
     }
-    if (*count > 0) continue;
+    if (count > 0) continue;
     if (MonotonicNs() >= limit_ns) {
       for (const ReadOp& op : batch) {
         if (!ended[static_cast<size_t>(op.cookie)]) source_->Cancel(op.cookie);
@@ -112,18 +112,16 @@ absl::Status PlainReader::ReadOnce(absl::Span<ReadOp> ops, const std::vector<siz
 absl::StatusOr<OpenedSource> OpenBaselineSource(const StreamOptions& stream,
                                                 const InjectedDelay& delay, int in_flight_max) {
   if (stream.source.uri.empty()) return OpenGenerator(stream, delay);
-  const auto catalog = FindCatalog(stream);
-  if (!catalog.ok()) return catalog.status();
-  return OpenBaselineSource(stream, delay, *catalog, in_flight_max);
+  SLUICE_ASSIGN_OR_RETURN(const auto catalog, FindCatalog(stream));
+  return OpenBaselineSource(stream, delay, catalog, in_flight_max);
 }
 
 absl::StatusOr<OpenedSource> OpenBaselineSource(const StreamOptions& stream,
                                                 const InjectedDelay& delay, const Catalog& catalog,
                                                 int in_flight_max) {
   if (stream.source.uri.empty()) return OpenGenerator(stream, delay);
-  const auto address = ParseSourceAddress(stream.source.uri);
-  if (!address.ok()) return address.status();
-  return OpenCatalog(*address, stream, delay, catalog, in_flight_max);
+  SLUICE_ASSIGN_OR_RETURN(const auto address, ParseSourceAddress(stream.source.uri));
+  return OpenCatalog(address, stream, delay, catalog, in_flight_max);
 }
 
 void CopyToCell(const absl::optional<ItemTransform>& transform, const StreamItems& items,
@@ -167,8 +165,7 @@ absl::Status RunLoop(const BaselineJob& job, RankOutcome* outcome) {
     job.consumer->Asked();
     const int64_t begin_ns = MonotonicNs();
     if (absl::Status status = source.generator(number, absl::MakeSpan(item)); !status.ok()) {
-      return absl::Status(status.code(),
-                          absl::StrCat("making item ", number, ": ", status.message()));
+      return Prefixed(absl::StrCat("making item ", number), status);
     }
     making_ns += MonotonicNs() - begin_ns;
     job.consumer->Arrived(true);

@@ -1,7 +1,6 @@
 // A loader with worker threads, whose items come in order.
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -17,6 +16,7 @@
 #include "device/device.h"
 #include "session/stream/item_normalizer.h"
 #include "session/stream/stream_source.h"
+#include "sluice/status.h"
 #include "stream/baselines/baseline.h"
 #include "stream/contents.h"
 
@@ -50,13 +50,11 @@ class LoaderWorker {
                                                             OpenedSource opened) {
     auto worker = std::unique_ptr<LoaderWorker>(new LoaderWorker(job, share, std::move(opened)));
     const std::unique_ptr<Device> device = MakeHostDevice();
-    auto block = device->AllocateStaging(static_cast<size_t>(worker->block_bytes_));
-    if (!block.ok()) return block.status();
-    worker->block_ = *std::move(block);
-    auto cells = device->AllocateBuffer(static_cast<size_t>(worker->cell_bytes_) *
-                                        static_cast<size_t>(share.ahead));
-    if (!cells.ok()) return cells.status();
-    worker->cells_ = *std::move(cells);
+    SLUICE_ASSIGN_OR_RETURN(worker->block_,
+                            device->AllocateStaging(static_cast<size_t>(worker->block_bytes_)));
+    SLUICE_ASSIGN_OR_RETURN(worker->cells_,
+                            device->AllocateBuffer(static_cast<size_t>(worker->cell_bytes_) *
+                                                   static_cast<size_t>(share.ahead)));
     return worker;
   }
 
@@ -154,7 +152,7 @@ class LoaderWorker {
                                    .data = block_.data(),
                                    .item = item}}};
     std::vector<const std::byte*> data;
-    if (absl::Status status = reader_.Read(absl::MakeSpan(ops), &data); !status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(reader_.Read(absl::MakeSpan(ops), &data));
     const int64_t begin_ns = MonotonicNs();
     CopyToCell(stream_.buffers.transform, *items_, item, data[0], 0, place.bytes, cell);
     copying_ns_ += MonotonicNs() - begin_ns;
@@ -196,17 +194,13 @@ absl::Status MakeWorkers(const BaselineJob& job, int count, int ahead, Workers* 
   stream.source.connections = 1;  // each worker's own
   Catalog catalog;
   if (!stream.source.uri.empty()) {
-    auto found = FindCatalog(stream);
-    if (!found.ok()) return found.status();
-    catalog = *std::move(found);
+    SLUICE_ASSIGN_OR_RETURN(catalog, FindCatalog(stream));
   }
   for (int w = 0; w < count; ++w) {
-    auto opened = OpenBaselineSource(stream, job.delay, catalog, 1);
-    if (!opened.ok()) return opened.status();
+    SLUICE_ASSIGN_OR_RETURN(auto opened, OpenBaselineSource(stream, job.delay, catalog, 1));
     const LoaderShare share = {w, count, ahead, job.consumer->wanted()};
-    auto worker = LoaderWorker::Make(job, share, *std::move(opened));
-    if (!worker.ok()) return worker.status();
-    workers->push_back(*std::move(worker));
+    SLUICE_ASSIGN_OR_RETURN(auto worker, LoaderWorker::Make(job, share, std::move(opened)));
+    workers->push_back(std::move(worker));
   }
   return absl::OkStatus();
 }
@@ -217,8 +211,7 @@ absl::Status ConsumeAll(const BaselineJob& job, const Workers& workers) {
     LoaderWorker& worker = *workers[place % workers.size()];
     bool waited = false;
     if (place > 0) job.consumer->Asked();
-    absl::Status status = worker.Take(job.stream->timeout, &waited);
-    if (!status.ok()) return status;
+    SLUICE_RETURN_IF_ERROR(worker.Take(job.stream->timeout, &waited));
     job.consumer->Arrived(waited);
     worker.Consume(position, job.consumer);
     position = job.plan.NextPosition(position + 1);
@@ -231,10 +224,9 @@ absl::Status ConsumeAll(const BaselineJob& job, const Workers& workers) {
 absl::Status RunThreads(const BaselineJob& job, int workers, int ahead, RankOutcome* outcome) {
   job.consumer->Asked();
   Workers made;
-  absl::Status status = MakeWorkers(job, workers, ahead, &made);
-  if (!status.ok()) return status;
+  SLUICE_RETURN_IF_ERROR(MakeWorkers(job, workers, ahead, &made));
   for (const auto& worker : made) worker->Start();
-  status = ConsumeAll(job, made);
+  absl::Status status = ConsumeAll(job, made);
   for (const auto& worker : made) worker->Stop();
   for (const auto& worker : made) worker->JoinAndAdd(outcome);
   return status;

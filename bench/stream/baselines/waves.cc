@@ -3,7 +3,6 @@
 // consumed.
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +19,7 @@
 #include "device/device.h"
 #include "plan/shard/stream_plan.h"
 #include "session/stream/stream_limits.h"
+#include "sluice/status.h"
 #include "storage/source.h"
 #include "stream/baselines/baseline.h"
 
@@ -56,29 +56,23 @@ class WaveReader {
     StreamOptions stream = *job_.stream;
     stream.reads.hedge.enabled = false;  // all the budget is for slots
     constexpr int kReadsMax = 4096;
-    auto opened = OpenBaselineSource(stream, job_.delay, kReadsMax);
-    if (!opened.ok()) return opened.status();
-    const auto limits =
-        ResolveStreamLimits(stream, *opened->items, opened->source->alignment(),
-                            opened->whole_items, {.items_to_come = opened->items->items()});
-    if (!limits.ok()) return limits.status();
-    limits_ = *limits;
+    SLUICE_ASSIGN_OR_RETURN(auto opened, OpenBaselineSource(stream, job_.delay, kReadsMax));
+    SLUICE_ASSIGN_OR_RETURN(
+        limits_, ResolveStreamLimits(stream, *opened.items, opened.source->alignment(),
+                                     opened.whole_items, {.items_to_come = opened.items->items()}));
     slab_slots_ = limits_.slots / slabs;
     if (slab_slots_ < 1) {
       return absl::InvalidArgumentError(absl::StrCat(
           "a budget of ", limits_.slots, " slots has not one for each of ", slabs, " slabs"));
     }
-    items_ = std::move(opened->items);
-    source_ = std::move(opened->source);
+    items_ = std::move(opened.items);
+    source_ = std::move(opened.source);
     reader_ = std::make_unique<PlainReader>(source_.get(), stream.reads.retry);
     const std::unique_ptr<Device> device = MakeHostDevice();
-    auto blocks = device->AllocateStaging(static_cast<size_t>(slab_slots_ * slabs) *
-                                          static_cast<size_t>(limits_.block_bytes));
-    if (!blocks.ok()) return blocks.status();
-    blocks_ = *std::move(blocks);
-    auto cell = device->AllocateBuffer(static_cast<size_t>(limits_.cell_bytes));
-    if (!cell.ok()) return cell.status();
-    cell_ = *std::move(cell);
+    SLUICE_ASSIGN_OR_RETURN(blocks_,
+                            device->AllocateStaging(static_cast<size_t>(slab_slots_ * slabs) *
+                                                    static_cast<size_t>(limits_.block_bytes)));
+    SLUICE_ASSIGN_OR_RETURN(cell_, device->AllocateBuffer(static_cast<size_t>(limits_.cell_bytes)));
     return absl::OkStatus();
   }
 
@@ -261,9 +255,7 @@ absl::Status RunWaves(const BaselineJob& job, int slabs, RankOutcome* outcome) {
   absl::Status status = reader.Open(slabs);
   if (status.ok()) {
     Slabs filled(&reader, slabs);
-    while (status.ok() && !job.consumer->done()) {
-      status = filled.ConsumeNext(job.stream->timeout);
-    }
+    while (status.ok() && !job.consumer->done()) status = filled.ConsumeNext(job.stream->timeout);
   }
   reader.AddTo(outcome);
   return status;
