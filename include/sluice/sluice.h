@@ -768,11 +768,12 @@ typedef struct {
   int32_t reserved;  // 0
   const char* s3_endpoint;
   const char* s3_region;
+  const char* index;  // the text of an index.json in place of the one beside the objects; or NULL
 } sluice_stream_options;
 #define SLUICE_STREAM_OPTIONS_INIT                                                                \
   {                                                                                               \
     sizeof(sluice_stream_options), NULL, NULL, NULL, NULL, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, 0, 0, \
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL              \
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL        \
   }
 
 // Collective; blocks until all ranks know the items. No run may be in flight.

@@ -83,6 +83,9 @@ struct StreamSource {
   // Anything but kIndex is for directories, and prefixes of S3, without an index.json: all files of
   // the directory, in the order of their names.
   ItemFormat format = ItemFormat::kIndex;
+  // With kIndex: the text of an index.json in place of the one beside the objects, which need not
+  // be there. Rank 0's counts for all where ranks exchange, and the others may leave it empty.
+  std::string index = {};
   int64_t item_bytes = 0;  // of kRaw, and of what a generator makes
 
   // One of the two makes items of a stream without a uri. An item has `item_bytes`, or at most
@@ -276,13 +279,15 @@ class Lease {
   int64_t items() const;
   int64_t item(int64_t i = 0) const;  // its number in the source
   int64_t epoch(int64_t i = 0) const;
-  // The i-th item: the shape of the format, or one dimension of bytes; after the transform. A batch
-  // that was read or copied begins at a multiple of 64 bytes, and its items of one size lie one
-  // behind the other. An item that lies in a mapped file begins where its dtype allows.
+  // The i-th item: the shape of the format, or one dimension of bytes; after the transform. A
+  // single number has the shape {1}. A batch that was read or copied begins at a multiple of 64
+  // bytes, and its items of one size lie one behind the other. An item that lies in a mapped file
+  // begins where its dtype allows.
   TensorView view(int64_t i = 0) const;
   // True if the items are of one type and shape, and lie one behind the other.
   bool is_batch() const;
-  // All items one behind the other, where is_batch(): {items, shape of an item}.
+  // All items one behind the other, where is_batch(): {items, shape of an item}. Items that are
+  // single numbers, as those of a .npy of one dimension: {items}.
   TensorView batch() const;
 
   // All work that `stream` gets from now on comes after the items are in their memory. Waits for

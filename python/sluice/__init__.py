@@ -20,6 +20,7 @@ from ._log import say as _say
 TYPE_CHECKING = False  # as in typing, whose import takes long, too
 if TYPE_CHECKING:
     from ._alone import load, save
+    from ._batch import Batch
     from ._capture import capture
     from ._captured import Captured
     from ._catalog import CheckpointEntry
@@ -28,14 +29,16 @@ if TYPE_CHECKING:
     from ._options import CheckpointOptions, Metrics, SessionOptions, StreamOptions
     from ._session import Member, Session
     from ._state import into
-    from ._stream import Batch, Stream, Transform, merge_states, scale
+    from ._stream import Stream, Transform, merge_states, scale
     from ._streams import NO_STREAM
     from ._sync import sync
     from ._transfer import Event, NeedsMemory, Progress, Run, TensorDone, Transfer
+    from ._webdataset import write_index
     from ._world import World
 else:
     _MODULES = {
         "_alone": "load save",
+        "_batch": "Batch",
         "_capture": "capture",
         "_captured": "Captured",
         "_catalog": "CheckpointEntry",
@@ -44,10 +47,11 @@ else:
         "_options": "CheckpointOptions Metrics SessionOptions StreamOptions",
         "_session": "Member Session",
         "_state": "into",
-        "_stream": "Batch Stream Transform merge_states scale",
+        "_stream": "Stream Transform merge_states scale",
         "_streams": "NO_STREAM",
         "_sync": "sync",
         "_transfer": "Event NeedsMemory Progress Run TensorDone Transfer",
+        "_webdataset": "write_index",
         "_world": "World",
     }
     _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
@@ -77,5 +81,5 @@ __all__ = [
     "NO_STREAM", "NeedsMemory", "Partial", "PeerLost", "Progress", "Replicate", "Run", "Session",
     "SessionOptions", "Shard", "Stream", "StreamOptions", "StridedShard", "Tensor", "TensorDone",
     "Timeout", "Transfer", "Transform", "Unsupported", "World", "capture", "into", "load",
-    "merge_states", "prometheus", "save", "scale", "sync",
+    "merge_states", "prometheus", "save", "scale", "sync", "write_index",
 ]

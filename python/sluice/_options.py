@@ -93,7 +93,10 @@ class StreamOptions(TypedDict, total=False):
     * `in_order`: In the epoch's order (True), or as they come. Ranks may differ.
     * `first`, `step`, `end`: This rank takes items first, first + step, ... below `end` (rank,
       size, None). Ranks differ.
-    * `format`: What a directory without an index.json holds ("index").
+    * `format`: What a directory without an index.json holds ("index"); "webdataset" and "mds" are
+      data sets of these libraries.
+    * `index`: The text of an index.json in place of the one beside the objects. Ranks may differ:
+      rank 0's counts, where they exchange.
     * `item_bytes`: Bytes of an item of "raw", or of one that a generator makes.
     * `generator_items`: How many items a generator makes.
     * `generate_order`: When a generator makes items, beside `Stream.end_update` ("free").
@@ -134,7 +137,8 @@ class StreamOptions(TypedDict, total=False):
     first: int
     step: int
     end: int | None
-    format: Literal['index', 'raw', 'npy', 'safetensors']
+    format: Literal['index', 'raw', 'npy', 'safetensors', 'webdataset', 'mds']
+    index: str
     item_bytes: int
     generator_items: int
     generate_order: Literal['free', 'after_update', 'one_ahead']

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "gil.h"
@@ -16,6 +17,7 @@
 #include "session/checkpoint/describe_checkpoint.h"
 #include "session/shard/read_ranges.h"
 #include "session/shard/read_text.h"
+#include "session/stream/list_objects.h"
 #include "tensor/error_text.h"
 #include "values.h"
 
@@ -36,24 +38,68 @@ nb::bytes ReadObject(const std::string& uri, const std::string& name, int64_t by
   return PyBytesOf(ValueOrRaise(read()).text);
 }
 
-nb::list ReadRangesAt(const std::string& uri, const std::vector<std::string>& files,
-                      const std::vector<std::tuple<int, int64_t, int64_t>>& ranges,
+using Ranges = std::vector<std::tuple<int, int64_t, int64_t>>;  // file, begin, bytes
+
+// Objects that are read again and again, each in one state. Thread: one at a time.
+class RangeReader {
+ public:
+  RangeReader(const std::string& uri, std::vector<std::string> files, nb::dict options)
+      : files_(std::move(files)), options_(OptionsOf<CheckpointOptions>(options)) {
+    const auto open = [&]() -> absl::Status {
+      const ReleasedGil release;
+      SLUICE_ASSIGN_OR_RETURN(const SourceAddress address, ParseSourceAddress(uri));
+      states_ = NewFileStates(address, files_);
+      SLUICE_ASSIGN_OR_RETURN(source_, OpenForLooks(address, files_, options_, states_));
+      return absl::OkStatus();
+    };
+    RaiseIfError(open());
+  }
+
+  nb::list Read(const Ranges& ranges) {
+    std::vector<RangeRead> reads;
+    for (const auto& [file, begin, bytes] : ranges) reads.push_back({file, begin, bytes, ""});
+    const auto read = [&] {
+      const ReleasedGil release;
+      const WorkStop stop = false;
+      return ReadRanges(source_.get(), files_, options_.retry, stop, absl::MakeSpan(reads));
+    };
+    RaiseIfError(read());
+    nb::list texts;
+    for (const RangeRead& one : reads) texts.append(PyBytesOf(one.text));
+    return texts;
+  }
+
+  // -1: the server does not say.
+  int64_t Size(size_t file) const {
+    if (file >= files_.size()) throw nb::index_error("there is no such file");
+    if (states_.versions != nullptr) return states_.versions->at(file).bytes;
+    const auto& known = states_.identities->known(static_cast<int>(file));
+    return known ? known->bytes : -1;
+  }
+
+ private:
+  const std::vector<std::string> files_;
+  const CheckpointOptions options_;
+  FileStates states_;
+  std::unique_ptr<Source> source_;
+};
+
+nb::list ReadRangesAt(const std::string& uri, std::vector<std::string> files, const Ranges& ranges,
                       nb::dict options) {
+  return RangeReader(uri, std::move(files), options).Read(ranges);
+}
+
+nb::list ListAt(const std::string& uri, const std::string& suffix, nb::dict options) {
   const auto given = OptionsOf<CheckpointOptions>(options);
-  std::vector<RangeRead> reads;
-  for (const auto& [file, begin, bytes] : ranges) reads.push_back({file, begin, bytes, ""});
-  const auto read = [&]() -> absl::Status {
+  const auto list = [&]() -> absl::StatusOr<std::vector<ObjectFile>> {
     const ReleasedGil release;
     SLUICE_ASSIGN_OR_RETURN(const SourceAddress address, ParseSourceAddress(uri));
-    SLUICE_ASSIGN_OR_RETURN(const std::unique_ptr<Source> source,
-                            OpenForLooks(address, files, given, NewFileStates(address, files)));
     const WorkStop stop = false;
-    return ReadRanges(source.get(), files, given.retry, stop, absl::MakeSpan(reads));
+    return ListFiles(address, suffix, OpenOptionsOf(given), given.retry, stop);
   };
-  RaiseIfError(read());
-  nb::list texts;
-  for (const RangeRead& one : reads) texts.append(PyBytesOf(one.text));
-  return texts;
+  nb::list names;
+  for (const ObjectFile& file : ValueOrRaise(list())) names.append(file.name);
+  return names;
 }
 
 nb::list TensorsAt(const std::string& uri, nb::dict options) {
@@ -83,6 +129,16 @@ void BindReads(nb::module_& module) {
   module.def("read_ranges", &ReadRangesAt, nb::arg("uri"), nb::arg("files"), nb::arg("ranges"),
              nb::arg("options") = nb::dict(),
              "The bytes of ranges (number in `files`, begin, bytes), many read at once. Blocks.");
+  nb::class_<RangeReader>(module, "RangeReader",
+                          "Objects at a place, kept open. Thread: one at a time.")
+      .def(nb::init<const std::string&, std::vector<std::string>, nb::dict>(), nb::arg("uri"),
+           nb::arg("files"), nb::arg("options") = nb::dict())
+      .def("read", &RangeReader::Read, nb::arg("ranges"), "As `read_ranges`. Blocks.")
+      .def("size", &RangeReader::Size, nb::arg("file"),
+           "Bytes of a file of which something was read; -1: the server does not say.");
+  module.def("list_objects", &ListAt, nb::arg("uri"), nb::arg("suffix"),
+             nb::arg("options") = nb::dict(),
+             "The names right below a place that end in `suffix`, in their order. Blocks.");
   module.def("checkpoint_tensors", &TensorsAt, nb::arg("uri"), nb::arg("options") = nb::dict(),
              "Name, dtype and shape of each tensor of a checkpoint of safetensors. The dtype is "
              "empty where Sluice has no such type. Blocks. Options are those of a load.");

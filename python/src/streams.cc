@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "session.h"
 #include "session/stream/describe_stream.h"
 #include "sluice/stream.h"
@@ -338,9 +339,14 @@ nb::dict CheckStreamOptions(nb::dict options) {
   return options;
 }
 
+// Formats that the package reads itself: the stream gets an index.
+constexpr const char kParsedFormats[] = ", 'webdataset', 'mds']";
+
 nb::dict StreamOptionTypes() {
   nb::dict types = TypesOf<GivenStream>();
   for (const char* argument : kStreamArguments) nb::del(types[argument]);
+  const auto formats = nb::cast<std::string>(types["format"]);
+  types["format"] = absl::StrCat(absl::StripSuffix(formats, "]"), kParsedFormats);
   return types;
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import warnings
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,26 @@ def test_batches(session: sluice.Session, folder: Path) -> None:
         assert next(stream, None) is None
         assert stream.stats["items"] == ITEMS
     assert seen == list(range(ITEMS))
+
+
+def test_numbers_of_one_dimension(session: sluice.Session, tmp_path: Path) -> None:
+    numbers = np.array([3, 1, 4, 1, 5, 9], dtype=np.int64)
+    for array in (numbers, numbers.reshape(6, 1)):
+        np.save(tmp_path / "a.npy", array)
+        with session.stream(**npy(tmp_path, batch_items=4)) as stream:
+            for batch, wanted in zip(stream, (array[:4], array[4:])):
+                assert batch.tensor.dtype == array.dtype and batch.tensor.shape == wanted.shape
+                assert batch.tensor.tolist() == wanted.tolist()
+                assert np.from_dlpack(batch).shape == wanted.shape
+
+
+def test_a_given_index(session: sluice.Session, folder: Path) -> None:
+    index = {"version": 1, "format": "npy", "items": 2, "dtype": "u8", "shape": [WIDTH],
+             "objects": [{"name": "b.npy", "items": 2, "offset": 128, "item_bytes": WIDTH}]}
+    with session.stream(folder, index=json.dumps(index)) as stream:
+        assert [batch.tensor[0, 0] for batch in stream] == [ITEMS // 2, ITEMS // 2 + 1]
+    with pytest.raises(sluice.InvalidSpec, match="goes with no format but"):
+        session.stream(**npy(folder, index=json.dumps(index)))
 
 
 def test_transform(session: sluice.Session, folder: Path) -> None:

@@ -92,6 +92,7 @@ absl::Status SetSource(const sluice_stream_options& read, StreamSource* source) 
   }
   source->uri = TextOf(read.uri);
   source->format = static_cast<ItemFormat>(read.format);
+  source->index = TextOf(read.index);
   source->item_bytes = read.item_bytes;
   SetGenerator(read, source);
   source->generator_items = read.generator_items;

@@ -126,7 +126,7 @@ static const struct row kLayout[] = {
     FIELD(sluice_transform, src, 72), FIELD(sluice_transform, dst, 76),
     FIELD(sluice_transform, scale, 80), FIELD(sluice_transform, bias, 84),
     FIELD(sluice_transform, planar, 88), FIELD(sluice_transform, reserved, 92),
-    SIZE(sluice_stream_options, 272), FIELD(sluice_stream_options, size, 0),
+    SIZE(sluice_stream_options, 280), FIELD(sluice_stream_options, size, 0),
     FIELD(sluice_stream_options, uri, 8), FIELD(sluice_stream_options, generate, 16),
     FIELD(sluice_stream_options, self, 24), FIELD(sluice_stream_options, ca_file, 32),
     FIELD(sluice_stream_options, cursor, 40), FIELD(sluice_stream_options, cursor_bytes, 48),
@@ -149,6 +149,7 @@ static const struct row kLayout[] = {
     FIELD(sluice_stream_options, hedge, 240), FIELD(sluice_stream_options, attempts_max, 244),
     FIELD(sluice_stream_options, buffers, 248), FIELD(sluice_stream_options, reserved, 252),
     FIELD(sluice_stream_options, s3_endpoint, 256), FIELD(sluice_stream_options, s3_region, 264),
+    FIELD(sluice_stream_options, index, 272),
 };
 
 struct name {

@@ -383,6 +383,9 @@ static void batches(sluice_session* session, int32_t rank) {
 static void transformed(sluice_session* session, int32_t rank) {
   static const int64_t kImage[3] = {1, 2, 3};
   static const float kScale[3] = {1, 2, 4}, kBias[3] = {0, 0, 1};
+  static const char kIndex[] =
+      "{\"version\": 1, \"format\": \"raw\", \"items\": 2, \"objects\": "
+      "[{\"name\": \"items\", \"bytes\": 24, \"items\": 2, \"item_bytes\": 12}]}";
   sluice_stream_options options = SLUICE_STREAM_OPTIONS_INIT;
   sluice_transform transform = SLUICE_TRANSFORM_INIT;
   sluice_stream* stream = NULL;
@@ -407,6 +410,12 @@ static void transformed(sluice_session* session, int32_t rank) {
   transform.channel_bias = kBias;
   transform.planar = 1;
   options.uri = uri;
+  // Rank 0's index says what is there, for all ranks.
+  if (rank == 0) options.index = kIndex;
+  CHECK_OK(sluice_stream_open(session, &options, &stream));
+  CHECK(sluice_stream_items(stream) == 2);
+  CHECK_OK(sluice_stream_close(stream));
+  options.index = NULL;
   options.format = SLUICE_FORMAT_RAW;
   options.item_bytes = 6;
   options.transform = &transform;

@@ -1,7 +1,6 @@
 // The plain loaders deliver the same items as a stream, and fail where storage fails.
 #include <cstdlib>
 #include <filesystem>
-#include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"

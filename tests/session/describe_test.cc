@@ -185,12 +185,13 @@ std::vector<std::string> MayDiffer() {
 }
 
 TEST(DescribeTest, RanksMayDifferInTheseAlone) {
-  EXPECT_THAT(MayDiffer<StreamOptions>(),
-              ElementsAre("connections", "ca_file", "s3_endpoint", "s3_region", "s3_credentials",
-                          "first", "step", "end", "cursor", "in_order", "budget_bytes", "slots",
-                          "hedge", "hedge_quantile", "hedge_extra_share_max", "attempts_max",
-                          "backoff", "request_timeout", "buffers", "batch_items", "device",
-                          "await_in_stream", "timeout", "trace_epochs"));
+  EXPECT_THAT(
+      MayDiffer<StreamOptions>(),
+      ElementsAre("index", "connections", "ca_file", "s3_endpoint", "s3_region", "s3_credentials",
+                  "first", "step", "end", "cursor", "in_order", "budget_bytes", "slots", "hedge",
+                  "hedge_quantile", "hedge_extra_share_max", "attempts_max", "backoff",
+                  "request_timeout", "buffers", "batch_items", "device", "await_in_stream",
+                  "timeout", "trace_epochs"));
   EXPECT_THAT(MayDiffer<ItemTransform>(), ElementsAre());
   EXPECT_THAT(MayDiffer<ItemCrop>(), ElementsAre());
   EXPECT_THAT(

@@ -52,6 +52,15 @@ TEST(StreamOptionsTest, GeneratorsThatCannotKeepTheirOrderAreRefused) {
   });
 }
 
+TEST(StreamOptionsTest, AnIndexIsOfObjectsAndOfNoOtherFormat) {
+  ExpectRefused("a generator has no objects", [](StreamOptions* o) { o->source.index = "{}"; });
+  ExpectRefused("no format but \"index\"", [](StreamOptions* o) {
+    o->source.uri = "file:/data";
+    o->source.index = "{}";
+    o->source.format = ItemFormat::kNpy;
+  });
+}
+
 TEST(StreamOptionsTest, ItemsInDeviceBuffersAreBounded) {
   const auto batches = [](int64_t items) {
     return With([items](StreamOptions* options) {

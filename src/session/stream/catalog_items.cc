@@ -45,9 +45,7 @@ std::vector<int64_t> CatalogItems::ShapeOf(int64_t item) const {
     return ShapeOfElements(found.bytes / DTypeBytes(dtype_.value_or(DType::kU8)), shape_);
   }
   // A mere length.
-  if (type->shape.size() == 1) return ShapeOfElements(type->shape[0], shape_);
-  // A view has a dimension at least.
-  return type->shape.empty() ? std::vector<int64_t>{1} : type->shape;
+  return type->shape.size() == 1 ? ShapeOfElements(type->shape[0], shape_) : type->shape;
 }
 
 // All items of a run are alike.

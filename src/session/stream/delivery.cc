@@ -191,7 +191,11 @@ int64_t Lease::epoch(int64_t i) const {
 TensorView Lease::view(int64_t i) const {
   SLUICE_CHECK(!end(), "an item of no lease");
   const DeliveredItem& item = ItemAt(*buffers_, buffer_, i);
-  return ViewIn(*buffers_, buffers_->DataOf(buffer_, item), item.shape, item.dtype);
+  // A view has a dimension at least.
+  static constexpr int64_t kOne[] = {1};
+  const absl::Span<const int64_t> shape =
+      item.shape.empty() ? absl::MakeConstSpan(kOne) : absl::MakeConstSpan(item.shape);
+  return ViewIn(*buffers_, buffers_->DataOf(buffer_, item), shape, item.dtype);
 }
 
 bool Lease::is_batch() const {

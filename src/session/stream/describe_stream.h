@@ -36,6 +36,7 @@ template <typename Visitor, MaybeConst<StreamOptions> Struct>
 void Describe(Visitor& v, Struct& o) {
   v.Field("source.uri", o.source.uri, {.equal = true});
   v.Field("source.format", o.source.format, {.equal = true, .names = kItemFormats});
+  v.Field("source.index", o.source.index, {});
   v.Field("source.item_bytes", o.source.item_bytes, {.equal = true});
   v.Field("source.generator_items", o.source.generator_items, {.equal = true});
   v.Field("source.generate_order", o.source.generate_order,

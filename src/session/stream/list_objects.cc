@@ -31,11 +31,10 @@ std::string SuffixOf(ItemFormat format) {
                                               : "";
 }
 
-absl::StatusOr<std::vector<ObjectFile>> List(const std::string& directory, ItemFormat format,
-                                             const WorkStop& stop) {
+absl::StatusOr<std::vector<ObjectFile>> List(const std::string& directory,
+                                             const std::string& suffix, const WorkStop& stop) {
   std::vector<ObjectFile> files;
   std::error_code error;
-  const std::string suffix = SuffixOf(format);
   for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end;
        at.increment(error)) {
     if (stop.load(std::memory_order_relaxed)) return absl::CancelledError("the list is not needed");
@@ -52,19 +51,6 @@ absl::StatusOr<std::vector<ObjectFile>> List(const std::string& directory, ItemF
   }
   std::sort(files.begin(), files.end(),
             [](const ObjectFile& a, const ObjectFile& b) { return a.name < b.name; });
-  return files;
-}
-
-absl::StatusOr<std::vector<ObjectFile>> ListInStore(const SourceAddress& address,
-                                                    const StreamSource& source,
-                                                    const RetryOptions& retry,
-                                                    const WorkStop& stop) {
-  SLUICE_ASSIGN_OR_RETURN(
-      const std::vector<S3Object> objects,
-      ListStore(address, SuffixOf(source.format), OpenOptionsOf(source), retry, stop));
-  std::vector<ObjectFile> files;
-  files.reserve(objects.size());
-  for (const S3Object& object : objects) files.push_back({object.name, object.bytes});
   return files;
 }
 
@@ -119,23 +105,40 @@ int64_t TakeNumber(absl::string_view* text, char end) {
 
 }  // namespace
 
+absl::StatusOr<std::vector<ObjectFile>> ListFiles(const SourceAddress& address,
+                                                  const std::string& suffix,
+                                                  const OpenOptions& options,
+                                                  const RetryOptions& retry, const WorkStop& stop) {
+  std::vector<ObjectFile> files;
+  if (address.is_s3()) {
+    SLUICE_ASSIGN_OR_RETURN(const std::vector<S3Object> objects,
+                            ListStore(address, suffix, options, retry, stop));
+    files.reserve(objects.size());
+    for (const S3Object& object : objects) files.push_back({object.name, object.bytes});
+    return files;
+  }
+  if (address.is_http()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(address.place, ": an HTTP server cannot be listed"));
+  }
+  SLUICE_RETURN_IF_ERROR(
+      ReadWithRetries(QuotedPath(address.place), retry, stop, [&]() -> absl::Status {
+        SLUICE_ASSIGN_OR_RETURN(files, List(address.place, suffix, stop));
+        return absl::OkStatus();
+      }));
+  return files;
+}
+
 absl::StatusOr<std::string> ListObjects(const SourceAddress& address, const StreamSource& source,
                                         const RetryOptions& retry, const WorkStop& stop) {
-  absl::StatusOr<std::vector<ObjectFile>> files;
-  if (address.is_s3()) {
-    files = ListInStore(address, source, retry, stop);
-    SLUICE_RETURN_IF_ERROR(files.status());
-  } else {
-    SLUICE_RETURN_IF_ERROR(ReadWithRetries(QuotedPath(address.place), retry, stop, [&] {
-      files = List(address.place, source.format, stop);
-      return files.status();
-    }));
-  }
+  SLUICE_ASSIGN_OR_RETURN(
+      const std::vector<ObjectFile> files,
+      ListFiles(address, SuffixOf(source.format), OpenOptionsOf(source), retry, stop));
   SLUICE_ASSIGN_OR_RETURN(const std::vector<std::string> headers,
-                          ReadHeaders(address, *files, source, retry, stop));
+                          ReadHeaders(address, files, source, retry, stop));
   std::string text;
-  for (size_t i = 0; i < files->size(); ++i) {
-    const ObjectFile& file = (*files)[i];
+  for (size_t i = 0; i < files.size(); ++i) {
+    const ObjectFile& file = files[i];
     const std::string& header = headers[i];
     absl::StrAppend(&text, file.bytes, " ", file.name.size(), " ", header.size(), "\n", file.name,
                     header);

@@ -16,6 +16,7 @@ namespace {
 
 absl::StatusOr<std::string> FetchIndex(const SourceAddress& address, const StreamSource& source,
                                        const RetryOptions& retry, const WorkStop& stop) {
+  if (!source.index.empty()) return source.index;
   absl::StatusOr<WholeObject> index = FetchText(
       address, kShardIndexName, ShardIndexLimits().text_bytes, OpenOptionsOf(source), retry, stop);
   if (index.ok()) return std::move(index->text);

@@ -13,9 +13,9 @@
 
 namespace sluice {
 
-// The index beside the objects, or what a directory without one has. Waits for the storage; what is
-// transient is tried again as `retry` says. Gives up once `stop`, if there is one, is set. Any
-// thread.
+// The index that is given, that beside the objects, or what a directory without one has. Waits for
+// the storage; what is transient is tried again as `retry` says. Gives up once `stop`, if there is
+// one, is set. Any thread.
 absl::StatusOr<std::string> FetchCatalogText(const SourceAddress& address,
                                              const StreamSource& source, const RetryOptions& retry,
                                              const WorkStop* stop = nullptr);

@@ -28,7 +28,7 @@ class StreamItems {
   virtual StreamItem At(int64_t item) const = 0;
   // Whole elements of one item.
   virtual DType DTypeOf(int64_t item) const = 0;
-  virtual std::vector<int64_t> ShapeOf(int64_t item) const = 0;
+  virtual std::vector<int64_t> ShapeOf(int64_t item) const = 0;  // empty: a single number
 
   // Calls `see` with each shape that items have, some of them several times, until it fails.
   virtual absl::Status EachShape(

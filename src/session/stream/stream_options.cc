@@ -13,6 +13,15 @@ namespace sluice {
 
 namespace {
 
+absl::Status CheckIndex(const StreamSource& source) {
+  if (source.index.empty()) return absl::OkStatus();
+  if (source.uri.empty()) {
+    return absl::InvalidArgumentError("source.index goes with a uri: a generator has no objects");
+  }
+  if (source.format == ItemFormat::kIndex) return absl::OkStatus();
+  return absl::InvalidArgumentError("source.index goes with no format but \"index\"");
+}
+
 constexpr int64_t kItemsAtOnceMax = int64_t{1} << 24;
 
 absl::Status CheckGenerator(const StreamOptions& options) {
@@ -52,6 +61,7 @@ absl::Status CheckStreamOptions(const StreamOptions& options) {
   CheckRanges ranges(RangeWords::kBut);
   Describe(ranges, options);
   absl::Status status = ranges.status();
+  status.Update(CheckIndex(options.source));
   status.Update(CheckGenerator(options));
   // Each item of a batch, and each buffer, costs some memory of ours beside its bytes.
   if (status.ok() && options.buffers.batch_items > kItemsAtOnceMax / options.buffers.count) {

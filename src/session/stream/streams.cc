@@ -130,6 +130,7 @@ absl::StatusOr<std::unique_ptr<StreamImpl>> Streams::Make(StreamOptions options,
                                                           const InjectedDelay& delay,
                                                           const SourceAddress& address,
                                                           int64_t begin_ns, Meeting meeting) {
+  std::string().swap(options.source.index);  // may be long, and has been read
   // Batches that are to see this or that update come one after the other.
   if (address.scheme.empty() && options.source.generate_order != GenerateOrder::kFree) {
     options.order.in_order = true;

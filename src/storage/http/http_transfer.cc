@@ -137,8 +137,8 @@ bool HttpTransfer::TakeHead() {
   if (status_.ok()) {
     const bool whole = response_.code == 200;
     const int64_t total = whole ? response_.content_length : response_.object_bytes;
-    if (total >= 0) object_->bytes = total;
     TakeVersion();
+    if (total >= 0) object_->bytes = object_->version->bytes = total;
     return true;
   }
   if (response_.content_length < 0) return response_.code / 100 != 2;
