@@ -1,25 +1,28 @@
-"""Loads of a checkpoint: Sluice, a plain mapping of the files, safetensors, and Run:ai's streamer.
+"""Checkpoints: loads beside a plain mapping, safetensors and Run:ai's streamer, saves beside fio.
 
 With the files in the page cache (warm) and without (cold). The times are those of a new process
 that loads once, from the call to the last tensor in memory. Sluice and the mapping verify every
 element with the formula that wrote it; the others by a CRC-32 of all tensors by name, with that of
 the files. Torch is large: 3 GB to fetch, 5 GB on disk. It is a tenth of that if pip is told where
-builds for CPUs are (PIP_EXTRA_INDEX_URL).
+builds for CPUs are (PIP_EXTRA_INDEX_URL). One process of Sluice's runs without mpirun, which would
+bind it to one core. A save lasts until the files are on the storage. fio writes as many bytes past
+the page cache, in blocks of 8 MiB of which 32 are under way, until fsync returns.
 
 example: compare.py checkpoints --bytes 64M --rounds 2 --json /tmp/checkpoints.json
 """
+import json
 import pathlib
 import sys
 import tempfile
 
 import packages
-from rounds import MPIRUN, ROOT, positive, results_of, size_of
+from rounds import MPIRUN, ROOT, call, positive, results_of, size_of
 
 sys.path.append(str(ROOT / "bench/python"))
 import loads  # noqa: E402  after the folder is known
 
 BASELINE = "sluice, 1 process"
-PACKAGES = ("python3-venv",)
+PACKAGES = ("fio", "python3-venv")
 LIBRARIES = {"safetensors": ["safetensors", "numpy"], "runai": ["runai-model-streamer"]}
 SIDE, TENSOR_BYTES, FILES = 1024, 4 << 20, 4  # of f32 tensors
 SOURCES = {"cold": "file", "warm": "mmap"}
@@ -59,7 +62,7 @@ def build(args):
 
 
 def cases(_):
-    return [{"case": case} for case in SOURCES]
+    return [{"case": case} for case in (*SOURCES, "save")]
 
 
 def turns(args, case):
@@ -67,14 +70,18 @@ def turns(args, case):
         args.checkpoint.prepare(case)
         return way()
 
+    counts = dict.fromkeys((1, args.ranks))
+    if case == "save":
+        return [*(lambda n=n: save_times(args, n) for n in counts), lambda: fio_times(args)]
     return [*(lambda n=n: prepared(lambda: sluice_times(args, n, case))
-              for n in dict.fromkeys((1, args.ranks))),
+              for n in counts),
             *(lambda way=way: prepared(lambda: library_times(args, way))
               for way in args.libraries)]
 
 
 def sluice(args, processes, flags):
-    return results_of([*MPIRUN, processes, args.bin / "sluice-bench", "checkpoint", *args.flags,
+    launcher = [*MPIRUN, processes] if processes > 1 else []
+    return results_of([*launcher, args.bin / "sluice-bench", "checkpoint", *args.flags,
                        *flags])
 
 
@@ -84,9 +91,30 @@ def sluice_times(args, processes, case):
         "--path", f"{SOURCES[case]}:{args.made}", "--check", "all", "--baseline", "mmap",
         "--new-memory", *["--cold"] * (case == "cold")])
     load, = found["results"]
-    words = f", {processes} process{'es' * (processes > 1)}"
-    return {way + words: times(args, time_us, found["version"]) for way, time_us in (
+    return {named(way, processes): times(args, time_us, found["version"]) for way, time_us in (
         ("sluice", load["time_us"]["median"]), ("mmap", load["baselines"]["mmap"]["time_us"]))}
+
+
+def named(way, processes):
+    return f"{way}, {processes} process{'es' * (processes > 1)}"
+
+
+def save_times(args, processes):
+    with tempfile.TemporaryDirectory(prefix="save-", dir=args.folder) as folder:
+        found = sluice(args, processes, ["--path", f"buffered:{folder}", "--make", "-n", 1,
+                                         "-w", 0])
+    save = next(result for result in found["results"] if result["case"] == "save")
+    return {named("sluice", processes): times(args, save["time_us"]["median"], found["version"])}
+
+
+def fio_times(args):
+    with tempfile.TemporaryDirectory(prefix="save-", dir=args.folder) as folder:
+        said = call(["fio", "--name=save", f"--directory={folder}",
+                     f"--size={args.checkpoint.bytes}", "--rw=write", "--bs=8M",
+                     "--ioengine=libaio", "--iodepth=32", "--direct=1", "--end_fsync=1",
+                     "--output-format=json"])
+    found = json.loads(said[said.index("{"):])
+    return {"fio": times(args, found["jobs"][0]["job_runtime"] * 1e3, found["fio version"])}
 
 
 def library_times(args, way):
