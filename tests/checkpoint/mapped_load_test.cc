@@ -72,7 +72,8 @@ TEST(MappedLoadTest, LargeTensorsArriveWhole) {
   }
 }
 
-void OnOneNode(int ranks, const std::function<void(int rank, Session* session)>& body) {
+void OnNodes(const std::vector<int>& nodes,
+             const std::function<void(int rank, Session* session)>& body) {
   const auto run = [&](session_test::Rank& self) {
     const int rank = self.rank;
     auto session = Session::Create(std::move(self.fabric), SessionOptions()).value();
@@ -80,7 +81,6 @@ void OnOneNode(int ranks, const std::function<void(int rank, Session* session)>&
     self.meet();
     EXPECT_TRUE(session->Close().ok());
   };
-  const std::vector<int> nodes(static_cast<size_t>(ranks), 0);
   session_test::RunRanksOn(MakeLoopbackFabrics(nodes), run, /*direct=*/false);
 }
 
@@ -96,7 +96,7 @@ TEST(MappedLoadTest, RanksOfOneNodeSendNothing) {
     for (const char* scheme : {"mmap:", "buffered:"}) {
       std::atomic<int64_t> sent = 0;
       std::atomic<int64_t> read = 0;
-      OnOneNode(kRanks, [&](int rank, Session* session) {
+      OnNodes({0, 0, 0}, [&](int rank, Session* session) {
         RankTensors mine(tensors, Side::kDestination, rank, seed);
         CheckpointOptions options;
         options.piece_bytes = 70'001;
@@ -111,6 +111,21 @@ TEST(MappedLoadTest, RanksOfOneNodeSendNothing) {
       EXPECT_EQ(read, FileBytes(tensors)) << scheme << seed;
     }
   }
+}
+
+// Another node may have other files below the same name, and has its own page cache in any case.
+TEST(MappedLoadTest, RanksOfSeveralNodesReadOnceBetweenThem) {
+  constexpr int kRanks = 3;
+  const std::vector<TensorTransfer> tensors = LargeTensors(kRanks);
+  const CheckpointDir dir;
+  dir.Write(tensors, 2, true);
+  std::atomic<int64_t> sent = 0;
+  OnNodes({0, 0, 1}, [&](int rank, Session* session) {
+    RankTensors mine(tensors, Side::kDestination, rank, 1);
+    sent += LoadCheckpoint(session, "mmap:" + dir.path(), mine.tensors).value().sent_bytes;
+    mine.ExpectHolds(kRound);
+  });
+  EXPECT_GT(sent, 0);
 }
 
 // A destination whose first write cuts the file: what is left of the copy reads pages that are
