@@ -137,6 +137,9 @@ class Batch:
         if device == _CUDA:
             raise InvalidSpec("batch.samples takes items apart in host memory: open the stream "
                               'with device="cpu"')
+        if dtype != "u8":
+            raise InvalidSpec(f"batch.samples takes items of bytes apart, and those of the index "
+                              f"have dtype {dtype}")
         memory = self._memory(address, prod(shape), i)
         flat = self._in_host(memory, shape, None, dtype)
         return ItemBytes(lease.item(i), memoryview(memory or b"").cast("B"), flat)

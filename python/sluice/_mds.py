@@ -12,7 +12,8 @@ import struct
 import sys
 from array import array
 from collections.abc import Callable
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -21,10 +22,9 @@ from ._batch import Decode, ItemBytes
 from ._dtypes import DTYPE_BYTES, TORCH_NAMES
 from ._errors import DataLoss, InvalidSpec, Unsupported
 from ._paths import shown
-from ._shard_index import INDEX, IndexText
+from ._shard_index import INDEX, SAMPLES_MAX, IndexText, polled
 
 _INDEX_BYTES_MAX = 64 << 20
-_SAMPLES_MAX = 16_000_000  # of one shard: no stream takes more ranges
 _TABLES_BYTES = 32 << 20  # of shards that are looked at together
 
 _Column = list[Any]  # name, encoding, and bytes where they are fixed
@@ -49,7 +49,7 @@ class _Bad(Exception):
 def index_of(place: str, options: dict[str, Any], poll: Callable[[], None]
              ) -> tuple[str, list[_Column]]:
     """The index of a data set, and its columns. Waits, and calls `poll` meanwhile."""
-    data = _sluice.read_object(place, INDEX, _INDEX_BYTES_MAX, options)
+    data, = polled([lambda: _sluice.read_object(place, INDEX, _INDEX_BYTES_MAX, options)], poll)
     where = f"{shown(place)}: {INDEX}"
     try:
         index = json.loads(data)
@@ -84,13 +84,13 @@ def index_of(place: str, options: dict[str, Any], poll: Callable[[], None]
         room -= ranges[-1][2]
         if number + 1 < len(shards) and room > 0:
             continue
-        for (at, *_), table in zip(ranges, reader.read(ranges)):
+        tables, = polled([partial(reader.read, ranges)], poll)
+        for (at, *_), table in zip(ranges, tables):
             name, size, samples = shards[at]
             if reader.size(at) not in (size, -1):
                 raise DataLoss(f"{name} has {reader.size(at)} bytes, and {INDEX} says {size}")
             text.add(name, size, *_samples_in(table, name, size, samples))
         ranges, room = [], _TABLES_BYTES
-        poll()
     return text.text(), columns
 
 
@@ -103,14 +103,17 @@ def _shard(shard: Any) -> tuple[str, int, int, list[_Column]]:
         return value
 
     if get(shard, "format", str) != "mds":
-        raise Unsupported(f"has format '{shard['format']}', and not 'mds'")
+        raise Unsupported(f"has format '{shard['format'][:40]}', and not 'mds'")
     if shard.get("compression") or shard.get("zip_data"):
-        raise Unsupported(f"is compressed ({shard.get('compression')}), so that no part of it can "
-                          "be read by itself: write it with compression=None")
+        how = str(shard.get("compression"))[:40]
+        raise Unsupported(f"is compressed ({how}), so that no part of it can be read by itself: "
+                          "write it with compression=None")
     file = get(shard, "raw_data", dict)
     name, size = get(file, "basename", str), get(file, "bytes", int)
     samples = get(shard, "samples", int)
-    if not 0 <= samples <= _SAMPLES_MAX or 8 + 4 * samples > size:
+    if not name.isprintable():  # a lone surrogate is not, and is no text to others
+        raise _Bad("has a name that cannot be shown")
+    if not 0 <= samples <= SAMPLES_MAX or 8 + 4 * samples > size:
         raise _Bad(f"({name}) has {size} bytes, too few for {samples} samples")
     names, encodings, sizes = (get(shard, f"column_{what}", list)
                                for what in ("names", "encodings", "sizes"))
@@ -155,7 +158,7 @@ def decoder(columns: list[_Column]) -> Decode:
                 sample[name] = read(item, begin, end)
             if end != len(item.data):
                 raise _Bad(f"the item goes on after it, for {len(item.data) - end} bytes")
-        except (_Bad, struct.error, ValueError, InvalidOperation, RecursionError) as error:
+        except (_Bad, struct.error, ArithmeticError, RuntimeError, TypeError, ValueError) as error:
             raise DataLoss(f"item {item.number} of the stream, column '{name}': "
                            f"{error or type(error).__name__}") from None
         return sample

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any
 
 from ._errors import InvalidSpec
 
@@ -11,6 +14,35 @@ from ._errors import InvalidSpec
 INDEX = "index.json"
 #: No stream takes a longer text.
 INDEX_BYTES_MAX = 256_000_000
+#: Of one shard: no stream takes more ranges.
+SAMPLES_MAX = 16_000_000
+
+
+def polled(calls: Iterable[Callable[[], Any]], poll: Callable[[], None], at_once: int = 1
+           ) -> Iterator[Any]:
+    """What the calls return, in their order. They run on threads, `at_once` at most.
+
+    `poll` is called meanwhile, each second at least. An exception, also of `poll` or a signal, is
+    raised at once, and what is under way then ends by itself.
+    """
+    pool = ThreadPoolExecutor(at_once)
+    running: deque[Future[Any]] = deque()
+    left = iter(calls)
+    try:
+        while True:
+            for call in left:
+                running.append(pool.submit(call))
+                if len(running) == 2 * at_once:
+                    break
+            if not running:
+                return
+            first = running.popleft()
+            while not wait([first], timeout=1).done:
+                poll()
+            yield first.result()
+            poll()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 class IndexText:

@@ -10,12 +10,12 @@ import os
 import re
 import tarfile
 from array import array
-from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
+from functools import partial
 from itertools import product
 from math import prod
+from tempfile import mkstemp
 from threading import Event
 from typing import Any
 
@@ -23,7 +23,7 @@ from . import _sluice
 from ._batch import ItemBytes
 from ._errors import Cancelled, DataLoss, Error, InvalidSpec, Unsupported
 from ._paths import directory_of, shown
-from ._shard_index import INDEX, INDEX_BYTES_MAX, IndexText
+from ._shard_index import INDEX, INDEX_BYTES_MAX, SAMPLES_MAX, IndexText, polled
 
 _BLOCK = tarfile.BLOCKSIZE
 _HEADER_BYTES_MAX = 1 << 20  # of one member, with its long name and its records of PAX
@@ -46,6 +46,9 @@ def names_of(place: str) -> tuple[str, list[str] | None]:
 
     "file:/data/train-{000..146}.tar" and "http://host/{a,b}.tar" name tars.
     """
+    if place.startswith(("http:", "https:")) and re.search(r"[?#]", place):
+        raise InvalidSpec(f"{shown(place)} goes on with a query or a fragment, of which messages "
+                          "would tell: give a URL without")
     brace = place.find("{")
     if brace < 0 and not place.endswith(".tar"):
         return place, None
@@ -88,17 +91,14 @@ def index_of(place: str, names: list[str] | None, options: dict[str, Any],
     The index that `write_index` has left in a directory is taken as it is.
     """
     if names is None:
-        try:
-            data = _sluice.read_object(place, INDEX, INDEX_BYTES_MAX, options)
-        except InvalidSpec:  # there is none
-            data = b""
-        if data.startswith(_BEGINNING.encode()):
-            return data.decode(errors="replace")
+        beside, = polled([lambda: _own_index(place, options)], poll)
+        if beside:
+            return str(beside)
         if place.startswith(("http:", "https:")):
             raise InvalidSpec(f"{shown(place)} cannot be listed: name the tars, as "
                               "\"BASE/train-{000..146}.tar\", or put an index of "
                               "sluice.write_index there")
-        names = _sluice.list_objects(place, ".tar", options)
+        names, = polled([lambda: _sluice.list_objects(place, ".tar", options)], poll)
     index = IndexText(_BEGINNING)
     ended = Event()
     ahead = _AHEAD_LOCAL if place.startswith(_LOCAL) else _AHEAD
@@ -107,19 +107,22 @@ def index_of(place: str, names: list[str] | None, options: dict[str, Any],
         reader = _sluice.RangeReader(place, [name], {**options, "connections": 1})
         return _samples_of(name, reader, ahead, ended)
 
-    with ThreadPoolExecutor(min(_TARS_AT_ONCE, len(names))) as pool:
-        tars = deque(pool.submit(look, name) for name in names)
-        try:
-            for name in names:
-                tar = tars.popleft()
-                while not wait([tar], timeout=1).done:
-                    poll()
-                index.add(name, *tar.result())
-                poll()
-        finally:
-            ended.set()
-            pool.shutdown(wait=False, cancel_futures=True)
+    try:
+        tars = polled((partial(look, name) for name in names), poll, _TARS_AT_ONCE)
+        for name, tar in zip(names, tars):
+            index.add(name, *tar)
+    finally:
+        ended.set()
     return index.text()
+
+
+def _own_index(place: str, options: dict[str, Any]) -> str:
+    """The index that `write_index` has left; empty: there is none."""
+    try:
+        data = _sluice.read_object(place, INDEX, INDEX_BYTES_MAX, options)
+    except InvalidSpec:  # there is none
+        return ""
+    return data.decode(errors="replace") if data.startswith(_BEGINNING.encode()) else ""
 
 
 def write_index(directory: str | os.PathLike[str]) -> str:
@@ -131,21 +134,21 @@ def write_index(directory: str | os.PathLike[str]) -> str:
     folder = directory_of("directory", directory)
     path = os.path.join(folder, INDEX)
     place = f"file:{folder}"
-    partial = os.path.join(folder, f".{INDEX}.{os.getpid()}")
     text = index_of(place, _sluice.list_objects(place, ".tar"), {}, lambda: None)
+    if os.path.lexists(path) and not _own_index(place, {}):
+        raise InvalidSpec(f"{path} is there, and was not written by sluice.write_index")
+    draft = ""
     try:
-        if os.path.lexists(path):
-            with open(path, "rb") as before:
-                if before.read(len(_BEGINNING)) != _BEGINNING.encode():
-                    raise InvalidSpec(f"{path} is there, and was not written by sluice.write_index")
-        with open(partial, "w", encoding="utf-8") as file:
+        handle, draft = mkstemp(prefix=f".{INDEX}.", dir=folder)  # which nobody has planted
+        with open(handle, "w", encoding="utf-8") as file:
+            os.fchmod(handle, 0o644)
             file.write(text)
             file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
+            os.fsync(handle)
+        os.replace(draft, path)
     except OSError as error:
         with suppress(OSError):
-            os.unlink(partial)
+            os.unlink(draft)
         raise Error(f"cannot write {path}: {error.strerror}") from None
     return path
 
@@ -180,6 +183,8 @@ def _samples_of(name: str, reader: _sluice.RangeReader, ahead: int, ended: Event
     for _, begin, end, _ in _samples(name, _Headers(get, size), True):
         begins.append(begin)
         sizes.append(end - begin)
+        if len(sizes) > SAMPLES_MAX:
+            raise InvalidSpec(f"{name} has more than {SAMPLES_MAX} samples")
     return size, begins, sizes
 
 

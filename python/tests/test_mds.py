@@ -15,6 +15,7 @@ import sluice
 from ranks import error_of, run_ranks
 from s3_server import S3Server
 from sluice import _mds
+from sluice._batch import ItemBytes
 from sluice._shard_index import IndexText
 
 SHARDS, SAMPLES = 3, 11  # of each
@@ -234,6 +235,20 @@ def test_bad_indices_on_all_ranks(session: sluice.Session, tmp_path: Path) -> No
     write(tmp_path, [("bad.mds", shard_of(_TWO, 3), 2)])
     for text in run_ranks(2, rank_is_refused, str(tmp_path)):
         assert "bad.mds has 3 samples, and index.json says 2" in text
+
+
+def test_names_and_shapes_that_make_no_sense(session: sluice.Session, tmp_path: Path) -> None:
+    write(tmp_path, [("bad.mds", shard_of(_TWO), 2)])
+    index = json.loads((tmp_path / "index.json").read_text())
+    index["shards"][0]["raw_data"]["basename"] = "a\ud800"
+    (tmp_path / "index.json").write_text(json.dumps(index))
+    with pytest.raises(sluice.InvalidSpec, match="cannot be shown"):
+        session.stream(tmp_path, format="mds")
+    decode = _mds.decoder([["x", "ndarray:uint8", None]])
+    shape = struct.pack("<BQQ", 2 << 2 | 3, 2 ** 63, 0)
+    data = struct.pack("<I", len(shape)) + shape
+    with pytest.raises(sluice.DataLoss, match="column 'x'"):
+        decode(ItemBytes(0, memoryview(data), np.frombuffer(data, np.uint8)))
 
 
 _HEAD = 4 * sum(size is None for _, _, size, *_ in COLUMNS)

@@ -7,7 +7,9 @@ import io
 import os
 import re
 import tarfile
+from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ import sluice
 from ranks import error_of, run_ranks
 from s3_server import S3Server
 from sluice import _webdataset
+from sluice._shard_index import polled
 
 TARS, SAMPLES = 3, 12  # of each
 LONG = "a folder/" * 20
@@ -263,6 +266,43 @@ def test_all_ranks_hear_what_is_wrong(folder: Path) -> None:
                                         "and rank 1 of another format")):
             assert wanted in text
         assert numbers == list(range(rank, TARS * SAMPLES, 3))
+
+
+@pytest.mark.parametrize("rest", ["{a,b}.tar?sig=SECRET", "x?token=SECRET&f=a.tar", "a.tar#SECRET"])
+def test_a_query_is_refused_and_not_told(session: sluice.Session, rest: str) -> None:
+    with pytest.raises(sluice.InvalidSpec, match="goes on with a query") as caught:
+        opened(session, f"http://127.0.0.1:9/{rest}")
+    assert "SECRET" not in str(caught.value)
+
+
+def test_an_index_is_written_through_no_link(folder: Path) -> None:
+    other = folder / "notes.txt"
+    for name in (f".index.json.{os.getpid()}", "index.json"):
+        (folder / name).symlink_to(other)
+    with pytest.raises(sluice.InvalidSpec, match="was not written by"):
+        sluice.write_index(folder)
+    os.remove(folder / "index.json")
+    os.mkfifo(folder / "index.json")  # which nobody waits for
+    with pytest.raises(sluice.InvalidSpec, match="was not written by"):
+        sluice.write_index(folder)
+    os.remove(folder / "index.json")
+    sluice.write_index(folder)
+    assert other.read_text() == "no tar" and not (folder / "index.json").is_symlink()
+
+
+def test_who_waits_polls_and_hears_signals() -> None:
+    never, polls = Event(), []
+
+    def poll() -> None:
+        polls.append(1)
+        if len(polls) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(polled([never.wait], poll))
+    never.set()
+    assert list(polled((partial(pow, 2, i) for i in range(100)), list, 3)) == [
+        2 ** i for i in range(100)]
 
 
 @pytest.mark.parametrize("name, text", [

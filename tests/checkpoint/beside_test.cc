@@ -208,7 +208,7 @@ TEST(BesideTest, WithoutLocksOfTwoSavesThatMeetOneStays) {
 }
 
 // What a file's replacement does to a load whose ranks have opened it: `change` happens before the
-// mapped read number `at`.
+// mapped read number `at`. Two nodes: ranks of one would share the mapping, and read nothing.
 absl::Status LoadAndChange(const std::string& place, int at, const std::function<void()>& change,
                            int64_t* found) {
   std::atomic<int> reads{0};
@@ -220,7 +220,7 @@ absl::Status LoadAndChange(const std::string& place, int at, const std::function
       },
       nullptr);
   absl::Status status;
-  *found = LoadRound(2, "mmap:" + place, &status);
+  *found = LoadRound(3, "mmap:" + place, &status);
   EXPECT_GE(reads, at);
   return status;
 }

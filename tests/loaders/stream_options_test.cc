@@ -118,9 +118,11 @@ TEST(StreamBenchOptionsTest, EachFieldHasAFlag) {
       ranges.without_flag(),
       testing::ElementsAre(
           // By flags with other values: --source, --format, --items, --generate-order,
-          // --share, --order, --device, --transform, --trace-epochs. Credentials are a function.
-          "source.uri", "source.format", "source.generator_items", "source.generate_order",
-          "s3.credentials", "selection.first", "selection.step", "selection.end", "order.in_order",
+          // --share, --order, --device, --transform, --trace-epochs. Credentials are a function,
+          // and an index that is no file's is a program's.
+          "source.uri", "source.format", "source.index", "source.generator_items",
+          "source.generate_order", "s3.credentials", "selection.first", "selection.step",
+          "selection.end", "order.in_order",
           // Nobody has measured others than the defaults.
           "reads.hedge.quantile", "reads.hedge.extra_share_max", "reads.retry.backoff",
           // Of consumers that have streams of a GPU.
