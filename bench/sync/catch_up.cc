@@ -148,7 +148,7 @@ class CatchUpPlanner {
       const auto most = std::max_element(
           holders.begin(), holders.end(),
           [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
-      const auto found = SourcesOf(most->first, most->second);
+      auto found = SourcesOf(most->first, most->second);
       if (!found.ok() || *found) return found;
       holders.erase(most);
     }
