@@ -80,8 +80,10 @@ absl::Status CombineStatuses(absl::Span<const absl::Status> status_by_rank) {
 
 std::unique_ptr<Fabric> PlanNodes(std::unique_ptr<Fabric> fabric, int ranks_per_node) {
   if (ranks_per_node <= 0) return fabric;
-  std::vector<int> nodes;
-  for (int rank = 0; rank < fabric->size(); ++rank) nodes.push_back(rank / ranks_per_node);
+  std::vector<int> nodes(static_cast<size_t>(fabric->size()));
+  for (int rank = 0; rank < fabric->size(); ++rank) {
+    nodes[static_cast<size_t>(rank)] = rank / ranks_per_node;
+  }
   return std::make_unique<PassingFabric>(std::move(fabric), std::move(nodes));
 }
 

@@ -85,7 +85,7 @@ absl::Status MeasurePlans(const PlanBenchOptions& run) {
 
   const double before_mb = MegabytesMost();
   std::printf("# %zu tensors, %d ranks, %d per node\n", spec.tensors.size(), ranks, kRanksPerNode);
-  const absl::Status status = PlanSamples(spec, options, ranks, run.samples);
+  absl::Status status = PlanSamples(spec, options, ranks, run.samples);
   if (status.ok()) {
     std::printf(", memory of planning at most %.0f MB\n", MegabytesMost() - before_mb);
   }

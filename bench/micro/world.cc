@@ -99,7 +99,7 @@ struct WorldSession {
     const bool is_first = ranks->rank() == 0;
     ranks->Part(kTimeout);
     ranks.reset();  // it reports processes that end, so none does before all have come here
-    const absl::Status status = session->Close();
+    absl::Status status = session->Close();
     if (!status.ok() || !is_first) return status;
     std::fputs(text.c_str(), stdout);
     return json_file.empty() ? absl::OkStatus() : WriteFile(json_file, json.dump() + "\n");
@@ -162,10 +162,9 @@ absl::Status MeasureConnect(const RunOptions& options) {
   std::vector<double> connects, compiles;
   for (int round = 0; round < options.rounds; ++round) {
     std::unique_ptr<Connection> connection;
-    absl::Status status = world.Time(&connects, [&] {
-      auto made = Connect(world.session.get(), job.own);
-      if (made.ok()) connection = *std::move(made);
-      return made.status();
+    absl::Status status = world.Time(&connects, [&]() -> absl::Status {
+      SLUICE_ASSIGN_OR_RETURN(connection, Connect(world.session.get(), job.own));
+      return absl::OkStatus();
     });
     if (status.ok()) status = connection->Drop();
     Transfer* transfer = nullptr;

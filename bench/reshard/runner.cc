@@ -297,6 +297,7 @@ absl::StatusOr<std::vector<RankRecord>> Runner::Gather(const RankRecord& mine) {
       const auto texts,
       ranks_->GatherToFirst(Encode(mine), Patience(case_bytes_), [this] { return Poll(); }));
   std::vector<RankRecord> records;
+  records.reserve(texts.size());
   for (const std::string& text : texts) records.push_back(Decode(text));
   return records;
 }

@@ -34,7 +34,6 @@ using checkpoint_test::RankTensors;
 using checkpoint_test::WithSessions;
 using oracle::MakeLayout;
 using session_test::Side;
-using testing::HasSubstr;
 
 // Whole pieces, pieces that end with a tensor, rows in two directions, and a cast.
 std::vector<TensorTransfer> LargeTensors(int ranks) {
