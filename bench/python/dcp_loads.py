@@ -5,14 +5,16 @@ usage: torchrun --nproc-per-node 4 bench/python/dcp_loads.py FOLDER [--tensors 2
 The checkpoint is written by a 2 x 2 mesh (FSDP over tensor parallelism), in bf16, and read into a
 mesh of all ranks with rows or columns cut (TP). Environment: PyTorch and NumPy, and the package.
 Sluice reads past the page cache where pages are cold, and through maps where they are warm. Prints
-JSON: milliseconds of the slowest rank in each round, the quartiles of dcp.load's time over each
-other way's, and how often the checkpoint's bytes were read. (Cold: from storage, by the kernel's
-count. Warm: by read(), which maps do not use.) Each load's memory is new; elements are compared.
+JSON: rows of pages and ways, with the slowest rank's times, their ratio over those of Session.load
+and of the reader, and how often the checkpoint's bytes were read. (Cold: from storage, by the
+kernel's count. Warm: by read(), which maps do not use.) Each load's memory is new; elements are
+compared.
 """
 import argparse
 import json
 import os
-import statistics
+import pathlib
+import sys
 import time
 
 import torch
@@ -23,6 +25,9 @@ from torch.distributed.tensor import DTensor, Shard
 
 import sluice
 from sluice.integrations.dcp import Reader
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "figures"))
+from rounds import into_page_cache, out_of_page_cache, rows_of, take_turns  # noqa: E402
 
 ROWS, COLUMNS = 8192, 4096
 
@@ -49,14 +54,6 @@ def emptied(state):
                                      run_check=False) for name, one in state.items()}
 
 
-def forget_pages(folder):
-    for file in os.listdir(folder):
-        fd = os.open(f"{folder}/{file}", os.O_RDONLY)
-        os.fsync(fd)
-        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-        os.close(fd)
-
-
 def io_count(what):
     with open("/proc/self/io", encoding="ascii") as file:
         return int(dict(line.split(": ") for line in file)[what])
@@ -66,6 +63,21 @@ def summed(value, op=dist.ReduceOp.SUM):
     one = torch.tensor([value], dtype=torch.float64)
     dist.all_reduce(one, op)
     return float(one)
+
+
+def prepare(folder, pages):
+    """Puts the files out of the page cache, or into it."""
+    dist.barrier()
+    if dist.get_rank() == 0:
+        files = [f"{folder}/{file}" for file in os.listdir(folder)]
+        (out_of_page_cache if pages == "cold" else into_page_cache)(files)
+    dist.barrier()
+
+
+def rounds_of(rounds, turns):
+    """As take_turns has them, cold and warm, without the first round, which is to warm up."""
+    found = take_turns(rounds + 1, [{"pages": "cold"}, {"pages": "warm"}], turns)
+    return [(case, of_rounds[1:]) for case, of_rounds in found]
 
 
 def main():
@@ -85,42 +97,34 @@ def main():
              checkpoint_id=folder)
     wanted = state_of(line, lambda i: [Shard(i % 2)], options.tensors)
     whole = options.tensors * ROWS * COLUMNS * 2
-    found = {}
     with sluice.Session.from_process_group() as session:
-        for pages, scheme, counter in (("cold", "file", "read_bytes"), ("warm", "mmap", "rchar")):
-            place = f"{scheme}:{folder}"
+        def turns(pages):
+            place = f"{'file' if pages == 'cold' else 'mmap'}:{folder}"
             ways = {
                 "dcp": lambda state: dcp.load(state, checkpoint_id=folder),
                 "reader": lambda state: dcp.load(state, storage_reader=Reader(place, session)),
                 "load": lambda state: session.load(f"dcp:{place}", state, progress=False),
             }
-            times, reads = {way: [] for way in ways}, {way: [] for way in ways}
-            for turn in range(options.rounds + 1):
-                for way, load in ways.items():
-                    state = emptied(wanted)
-                    dist.barrier()
-                    if pages == "cold" and rank == 0:
-                        forget_pages(folder)
-                    dist.barrier()
-                    before, begin = io_count(counter), time.perf_counter()
-                    load(state)
-                    spent = summed(time.perf_counter() - begin, dist.ReduceOp.MAX)
-                    count = summed(io_count(counter) - before)
-                    wrong = sum(not torch.equal(one.to_local(), wanted[name].to_local())
-                                for name, one in state.items())
-                    if summed(wrong):
-                        raise SystemExit(f"dcp_loads.py: {way} has wrong elements")
-                    if turn > 0:  # the first one is to warm up
-                        times[way].append(spent * 1e3)
-                        reads[way].append(count / whole)
-            found[pages] = {
-                "ms": {way: [round(one, 1) for one in all_] for way, all_ in times.items()},
-                "reads": {way: round(statistics.median(all_), 2) for way, all_ in reads.items()},
-                "dcp_over": {way: [round(one, 2) for one in statistics.quantiles(
-                    [a / b for a, b in zip(times["dcp"], times[way])], n=4)]
-                    for way in ("reader", "load")}}
+            return [lambda way=way: turn(pages, way, ways[way]) for way in ways]
+
+        def turn(pages, way, load):
+            state = emptied(wanted)
+            prepare(folder, pages)
+            counter = "read_bytes" if pages == "cold" else "rchar"
+            before, begin = io_count(counter), time.perf_counter()
+            load(state)
+            spent = summed(time.perf_counter() - begin, dist.ReduceOp.MAX)
+            count = summed(io_count(counter) - before)
+            wrong = sum(not torch.equal(one.to_local(), wanted[name].to_local())
+                        for name, one in state.items())
+            if summed(wrong):
+                raise SystemExit(f"dcp_loads.py: {way} has wrong elements")
+            return {way: {"time_us": spent * 1e6, "reads": count / whole}}
+
+        found = rounds_of(options.rounds, turns)
     if rank == 0:
-        print(json.dumps({"bytes": whole, "ranks": size, "torch": torch.__version__, **found}))
+        print(json.dumps({"bytes": whole, "ranks": size, "torch": torch.__version__,
+                          **{f"over_{way}": rows_of(found, way) for way in ("load", "reader")}}))
     dist.destroy_process_group()
 
 

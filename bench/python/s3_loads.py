@@ -6,14 +6,15 @@ The store speaks S3 over HTTP, and begins each answer after the latency. Environ
 package, runai-model-streamer and runai-model-streamer-s3. Each load is into new memory of this
 process, and all elements are compared. `sluice-small` has a budget of few pieces, so that latency
 bounds the load. `plain` has as many threads as that budget has slots, and each of them asks for one
-piece after the other, of the same size, and drops its bytes. Prints JSON: seconds of each round,
-and the quartiles of Run:ai's time over Sluice's, and of `plain` over `sluice-small`.
+piece after the other, of the same size, and drops its bytes. Prints JSON: a row for each way, with
+its times and their ratio over Sluice's, or of `plain` over those of `sluice-small`.
 """
 import argparse
 import http.client
 import json
 import os
-import statistics
+import pathlib
+import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,6 +23,9 @@ from multiprocessing import Process, Queue
 import torch
 
 import sluice
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "figures"))
+from rounds import rows_of, take_turns  # noqa: E402
 
 FILES, SIDE = 4, 2048  # matrices of 4-byte elements
 NAME = "model-{:05}-of-{:05}.safetensors"
@@ -104,8 +108,8 @@ def serve(objects, latency, port):
         store.objects = {}
         for key, data in objects.items():
             file = os.memfd_create(key.replace("/", "-"))
-            os.truncate(file, len(data))
-            os.pwrite(file, data[:1 << 30], 0)
+            with open(file, "wb", closefd=False) as whole:
+                whole.write(data)
             store.objects[key] = (file, len(data))
         port.put(store.server_port)
         store.serve_forever()
@@ -173,28 +177,20 @@ def main():
         ways = {"sluice": lambda: by_sluice(session, tensors)[0],
                 "sluice-small": lambda: by_sluice(session, tensors, **SMALL)[0],
                 "plain": lambda: by_plain(port, files, slots), "runai": by_runai}
-        times = {way: [] for way in ways}
-        for turn in range(options.rounds + 1):
-            for way in ways if turn % 2 else reversed(ways):
-                begin = time.perf_counter()
-                found = ways[way]()
-                spent = time.perf_counter() - begin
-                if found and not all(torch.equal(found[name], one)
-                                     for name, one in tensors.items()):
-                    raise SystemExit(f"s3_loads.py: {way} has wrong elements")
-                del found
-                if turn > 0:  # the first one is to warm up
-                    times[way].append(spent)
+        def turn(way):
+            begin = time.perf_counter()
+            found = ways[way]()
+            spent = time.perf_counter() - begin
+            if found and not all(torch.equal(found[name], one) for name, one in tensors.items()):
+                raise SystemExit(f"s3_loads.py: {way} has wrong elements")
+            return {way: {"time_us": spent * 1e6}}
 
-    def over(theirs, ours):
-        return [round(one, 2) for one in statistics.quantiles(
-            [a / b for a, b in zip(times[theirs], times[ours])], n=4)]
-
+        [(case, of_rounds)] = take_turns(options.rounds + 1, [{}],
+                                         lambda: [lambda way=way: turn(way) for way in ways])
+    found = [(case, of_rounds[1:])]  # the first one is to warm up
     print(json.dumps({
-        "bytes": sum(one.nbytes for one in tensors.values()), "slots": slots,
-        "seconds": {way: [round(one, 3) for one in all_] for way, all_ in times.items()},
-        "runai_over_sluice": over("runai", "sluice"),
-        "plain_over_small": over("plain", "sluice-small")}))
+        "bytes": sum(one.nbytes for one in tensors.values()), "slots": slots, "rows": rows_of(
+            found, lambda way: "sluice-small" if way == "plain" else "sluice")}))
     store.terminate()
 
 

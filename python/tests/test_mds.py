@@ -6,6 +6,7 @@ import json
 import re
 import struct
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 import sluice
 from ranks import error_of, run_ranks
 from s3_server import S3Server
+from samples import numbers_of
 from sluice import _mds
 from sluice._batch import ItemBytes
 from sluice._shard_index import IndexText
@@ -115,16 +117,7 @@ def check(sample: dict[str, Any], number: int) -> None:
             assert type(found) is type(wanted) and found == wanted, name
 
 
-def take(stream: sluice.Stream) -> list[int]:
-    """The numbers of the samples, each of which is checked."""
-    numbers = []
-    for batch in stream:
-        for number, sample in zip(batch.items, batch.samples):
-            check(sample, number)
-        numbers += batch.items
-        del sample  # it would hold the batch
-        batch.release()
-    return numbers
+take = partial(numbers_of, check)
 
 
 def test_samples(session: sluice.Session, folder: Path) -> None:

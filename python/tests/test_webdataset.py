@@ -17,6 +17,7 @@ import pytest
 import sluice
 from ranks import error_of, run_ranks
 from s3_server import S3Server
+from samples import numbers_of
 from sluice import _webdataset
 from sluice._shard_index import polled
 
@@ -68,16 +69,7 @@ def check(sample: dict[str, Any], number: int) -> None:
     assert bytes(sample["cls"]) == str(number).encode() and sample["seg.png"].shape == (0,)
 
 
-def take(stream: sluice.Stream) -> list[int]:
-    """The numbers of the samples, each of which is checked."""
-    numbers = []
-    for batch in stream:
-        for number, sample in zip(batch.items, batch.samples):
-            check(sample, number)
-        numbers += batch.items
-        del sample  # it would hold the batch
-        batch.release()
-    return numbers
+take = partial(numbers_of, check)
 
 
 def opened(session: sluice.Session, uri: Any, **options: Any) -> sluice.Stream:
