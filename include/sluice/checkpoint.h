@@ -170,7 +170,8 @@ absl::StatusOr<CheckpointStats> LoadCheckpoint(Session* session, const std::stri
 // all ranks see. InvalidArgument: its name ends in ".safetensors", as a load reads one file there.
 // The directory is made if its parent is there. The files are model.safetensors, or
 // model-00001-of-0000N.safetensors and so on with an index. If files have these names already,
-// shards have eight more digits in theirs. One replica of several is written.
+// shards have eight more digits in theirs. One replica of several is written. Whole pages of files
+// go past the page cache, where the file system can do that.
 // The directory has the older checkpoint until one file takes or loses its name, and the newer one
 // from then on. This holds if a rank is killed or the system stops (docs/checkpoints.md). Older
 // files are removed after that. Errors reach every rank as those of LoadCheckpoint do. They leave

@@ -11,7 +11,6 @@
 #include "main/own_folder.h"
 #include "session/checkpoint/checkpoint_contents.h"
 #include "session/checkpoint/checkpoint_files.h"
-#include "session/checkpoint/checkpoint_save.h"
 
 namespace sluice {
 namespace {
@@ -69,7 +68,6 @@ class CheckpointDirectoryTest : public testing::Test {
 
 using CheckpointContentsTest = CheckpointDirectoryTest;
 using CheckpointFilesTest = CheckpointDirectoryTest;
-using CheckpointWriterTest = CheckpointDirectoryTest;
 
 TEST_F(CheckpointDirectoryTest, NothingCountsBesideTheFileThatHasAll) {
   Write("model.safetensors", "");
@@ -191,31 +189,6 @@ TEST_F(CheckpointFilesTest, TemporariesOfSavesThatWereKilledGo) {
   ASSERT_TRUE(Save(LayoutOf(1, "head")).ok());
   EXPECT_FALSE(std::filesystem::exists(left.temporary()));
   EXPECT_THAT(Names(), ElementsAre(".mine", "model.safetensors"));
-}
-
-TEST_F(CheckpointWriterTest, RangesLandWhereTheyBelong) {
-  CheckpointFiles files;
-  ASSERT_TRUE(files.Create(path_, LayoutOf(2, "head")).ok());
-  CheckpointWriter writer({{files.temporaries()[0], 10}, {files.temporaries()[1], 10}});
-  const auto write = [&writer](int file, int64_t offset, absl::string_view text) {
-    return writer.Write(
-        file, offset,
-        absl::MakeConstSpan(reinterpret_cast<const std::byte*>(text.data()), text.size()));
-  };
-  EXPECT_TRUE(write(1, 7, "xyz").ok());
-  EXPECT_TRUE(write(1, 4, "abc").ok());
-  EXPECT_TRUE(writer.Sync().ok());
-  ASSERT_TRUE(files.Commit().ok());
-  EXPECT_EQ(Read("model-00001-of-00002.safetensors"), "head" + std::string(6, '\0'));
-  EXPECT_EQ(Read("model-00002-of-00002.safetensors"), "headabcxyz");
-}
-
-TEST_F(CheckpointWriterTest, AFileOfAnotherLengthIsNotWrittenTo) {
-  CheckpointFiles files;
-  ASSERT_TRUE(files.Create(path_, LayoutOf(1, "head")).ok());
-  CheckpointWriter writer({{files.temporaries()[0], 11}});
-  const std::byte byte{};
-  EXPECT_TRUE(absl::IsFailedPrecondition(writer.Write(0, 4, absl::MakeConstSpan(&byte, 1))));
 }
 
 }  // namespace

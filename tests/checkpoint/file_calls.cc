@@ -132,5 +132,8 @@ ssize_t process_vm_readv(pid_t pid, const iovec* local, unsigned long locals, co
   });
 }
 
+// Writes then go by pwrite, on threads.
+int io_uring_queue_init_params(unsigned, void*, void*) { return -EPERM; }
+
 }  // extern "C"
 // NOLINTEND(readability-identifier-naming)

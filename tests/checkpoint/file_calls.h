@@ -2,7 +2,8 @@
 // test can count them, let one fail, or end the process there.
 //
 // A program that links this has its own rename, unlink and so on in front of the system's. Its
-// fsync waits for nothing: what counts is that it is asked for.
+// fsync waits for nothing: what counts is that it is asked for. It has no io_uring, whose calls
+// nobody sees.
 #ifndef SLUICE_TESTS_CHECKPOINT_FILE_CALLS_H_
 #define SLUICE_TESTS_CHECKPOINT_FILE_CALLS_H_
 

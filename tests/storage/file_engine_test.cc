@@ -1,9 +1,5 @@
 // Files by each engine: the contract of sources, what is chosen, and reads at once.
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -20,24 +16,12 @@
 #include "gtest/gtest.h"
 #include "storage/file/file_source.h"
 #include "storage/file_storage.h"
+#include "storage/forbid_uring.h"
 #include "storage/source_contract.h"
 #include "storage/source_run.h"
 
 namespace sluice {
 namespace {
-
-// For the calling thread and those that it starts, for good. False: the kernel does not do that.
-bool ForbidUring() {
-  sock_filter filter[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog program = {.len = 4, .filter = filter};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
-}
 
 TEST(FileEngineTest, ThreadsReadWhereUringIsForbidden) {
   const FileStorage storage;

@@ -49,8 +49,7 @@ std::unique_ptr<CheckpointWork> CheckpointRun::MakeWork(int window) {
   if (parts_.flow == CheckpointFlow::kLoad) {
     return std::make_unique<CheckpointLoadWork>(plan_.get(), parts_.rank, &places_, window);
   }
-  return std::make_unique<CheckpointSaveWork>(plan_.get(), parts_.rank, &places_, window,
-                                              parts_.writer);
+  return std::make_unique<CheckpointSaveWork>(plan_.get(), parts_.rank, &places_, window);
 }
 
 absl::StatusOr<std::unique_ptr<CheckpointRun>> CheckpointRun::Make(
@@ -67,7 +66,8 @@ absl::StatusOr<std::unique_ptr<CheckpointRun>> CheckpointRun::Make(
   }
   run->plan_ = std::make_unique<CheckpointPlan>(planned, options.piece_bytes, own.flow, own.rank);
   absl::StatusOr<CheckpointLimits> limits = ResolveCheckpointLimits(
-      options, *run->plan_, own.source == nullptr ? 1 : own.source->alignment());
+      options, *run->plan_,
+      own.source == nullptr ? own.sink->alignment() : own.source->alignment());
   if (!limits.ok()) return limits.status();
   run->limits_ = *limits;
   const int window = ShardRunner::WindowOf(limits->slots);
@@ -84,6 +84,7 @@ absl::StatusOr<std::unique_ptr<CheckpointRun>> CheckpointRun::Make(
   runner.operations_max = run->plan_->messages_max();
   runner.object_names = own.files;
   runner.retry = options.retry;
+  runner.sink = own.sink;
   absl::StatusOr<std::shared_ptr<DeviceMemory>> staging =
       ShardRunner::AllocateStaging(own.device.get(), runner);
   if (!staging.ok()) return staging.status();
@@ -113,7 +114,6 @@ CheckpointStats CheckpointRun::stats() const {
   } else if (parts_.source != nullptr) {
     stats.bytes_read = parts_.source->counters().bytes_read;
   }
-  if (parts_.writer != nullptr) stats.writing = absl::Nanoseconds(parts_.writer->writing_ns());
   stats.retries = runner_->read_counters().retries;
   stats.slots_max = limits_.slots;
   stats.slots_peak = runner_->held_peak();
@@ -123,6 +123,7 @@ CheckpointStats CheckpointRun::stats() const {
   stats.reading = absl::Nanoseconds(runner_->times().read_ns);
   stats.exchanging = absl::Nanoseconds(runner_->times().exchange_ns);
   stats.copying = absl::Nanoseconds(runner_->times().copy_ns);
+  stats.writing = absl::Nanoseconds(runner_->times().write_ns);
   for (const CheckpointPlace& place : places_) {
     stats.bytes += ViewBytes(place.view, place.file_dtype);
     for (const BoundView& box : place.boxes) stats.bytes += ViewBytes(box, place.file_dtype);

@@ -15,6 +15,7 @@
 #include "session/shard/shard_runner.h"
 #include "sluice/checkpoint.h"
 #include "sluice/transport.h"
+#include "storage/sink.h"
 #include "storage/source.h"
 
 namespace sluice {
@@ -26,7 +27,7 @@ struct CheckpointRunParts {
   std::vector<std::string> files;        // for messages
   std::unique_ptr<Source> source;        // kLoad
   bool shares_mapping = false;           // kLoad: CheckpointWork::set_shares_mapping
-  CheckpointWriter* writer = nullptr;    // kSave; must outlive the run
+  Sink* sink = nullptr;                  // kSave; must outlive the run
   std::unique_ptr<Transport> transport;  // null: one rank
   std::unique_ptr<Device> device;
 };
@@ -43,7 +44,9 @@ class CheckpointRun {
   static bool MayLend(const Source& source, const Device& device);
 
   ShardRunner* runner() { return runner_.get(); }
-  int ready_fd() const { return parts_.source == nullptr ? -1 : parts_.source->ready_fd(); }
+  int ready_fd() const {
+    return parts_.source == nullptr ? parts_.sink->ready_fd() : parts_.source->ready_fd();
+  }
 
   // Ends all but the source's work. Takes the runner away, which nobody needs once it is done, and
   // gives the source away. After stats(). The source may be destroyed by any thread.

@@ -9,28 +9,11 @@
 
 namespace sluice {
 
-absl::Status CheckpointWriter::Write(int file, int64_t offset, absl::Span<const std::byte> bytes) {
-  const int64_t begin_ns = MonotonicNs();
-  absl::optional<AtomicFile>& open = open_[static_cast<size_t>(file)];
-  if (!open) {
-    const File& closed = files_[static_cast<size_t>(file)];
-    SLUICE_ASSIGN_OR_RETURN(AtomicFile opened,
-                            AtomicFile::OpenTemporary(closed.temporary, closed.bytes));
-    open = std::move(opened);
-  }
-  absl::Status status = open->WriteAt(offset, bytes);
-  // The storage works while the next pieces come.
-  if (status.ok()) open->BeginSync(offset, static_cast<int64_t>(bytes.size()));
-  writing_ns_ += MonotonicNs() - begin_ns;
-  return status;
-}
-
-absl::Status CheckpointWriter::Sync() {
-  for (absl::optional<AtomicFile>& file : open_) {
-    if (!file) continue;
-    if (absl::Status status = file->Sync(); !status.ok()) return status;
-  }
-  return absl::OkStatus();
+WriteOp CheckpointSaveWork::WriteOf(const ShardPiece& shard_piece) {
+  const CheckpointPiece& piece = PieceOf(shard_piece);
+  const CheckpointPlace& place = PlaceOf(piece);
+  if (!HasFile(piece)) return {};
+  return {.object = place.object, .offset = place.begin + piece.offset, .bytes = piece.bytes};
 }
 
 StageSet CheckpointSaveWork::StagesOf(const CheckpointPiece& piece) const {
@@ -94,17 +77,6 @@ absl::Status CheckpointSaveWork::Drain(const ShardPiece& shard_piece, std::byte*
                                  BoxSide(part, data, place.file_dtype, staging_)));
   });
   return status;
-}
-
-absl::Status CheckpointSaveWork::Done(const ShardPiece& shard_piece, const std::byte* data) {
-  const CheckpointPiece& piece = PieceOf(shard_piece);
-  if (HasFile(piece)) {
-    const CheckpointPlace& place = PlaceOf(piece);
-    SLUICE_RETURN_IF_ERROR(
-        writer_->Write(place.object, place.begin + piece.offset,
-                       absl::MakeConstSpan(data, static_cast<size_t>(piece.bytes))));
-  }
-  return CheckpointWork::Done(shard_piece, data);
 }
 
 }  // namespace sluice

@@ -21,6 +21,7 @@
 #include "session/checkpoint/given_catalog.h"
 #include "session/peers/share_text.h"
 #include "session/peers/together.h"
+#include "storage/file/file_sink.h"
 #include "storage/http/http_url.h"
 #include "tensor/check.h"
 #include "tensor/error_text.h"
@@ -289,14 +290,22 @@ absl::StatusOr<CheckpointStats> Checkpoints::Save(const std::string& directory,
                                                   const CheckpointOptions& options,
                                                   const MemoryRules& rules) {
   CheckpointFiles files;  // rank 0's
-  absl::StatusOr<CheckpointStats> stats = SaveInto(&files, directory, tensors, options, rules);
+  std::unique_ptr<Sink> sink;
+  absl::StatusOr<CheckpointStats> stats =
+      SaveInto(&files, &sink, directory, tensors, options, rules);
   // Removing what a failure has left waits for the file system, and no other rank waits for it. A
   // save that was refused has left nothing: in a forked child no thread may be started.
-  if (!stats.ok() && files.begun()) WorkAlone(peers_, [&files] { files.Discard(); });
+  if (!stats.ok() && (files.begun() || sink != nullptr)) {
+    WorkAlone(peers_, [&files, &sink] {
+      sink.reset();
+      files.Discard();
+    });
+  }
   return stats;
 }
 
 absl::StatusOr<CheckpointStats> Checkpoints::SaveInto(CheckpointFiles* files,
+                                                      std::unique_ptr<Sink>* sink,
                                                       const std::string& directory,
                                                       absl::Span<const CheckpointTensor> tensors,
                                                       const CheckpointOptions& options,
@@ -335,15 +344,13 @@ absl::StatusOr<CheckpointStats> Checkpoints::SaveInto(CheckpointFiles* files,
   if (!status.ok()) return status;
   SLUICE_ASSIGN_OR_RETURN(std::vector<std::string> temporaries, SplitTexts(text));
   SLUICE_CHECK(temporaries.size() == layout->files.size(), "rank 0 has made other files");
-  std::vector<CheckpointWriter::File> writes;
+  std::vector<FileSink::File> writes;
   for (size_t i = 0; i < temporaries.size(); ++i) {
     writes.push_back({std::move(temporaries[i]), layout->files[i].bytes});
   }
-  CheckpointWriter writer(std::move(writes));
   CheckpointRunParts parts;
   parts.flow = CheckpointFlow::kSave;
   parts.rank = peers_->rank();
-  parts.writer = &writer;
   parts.transport = std::move(transport);
   for (const CheckpointFileLayout::File& file : layout->files) parts.files.push_back(file.name);
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -353,8 +360,12 @@ absl::StatusOr<CheckpointStats> Checkpoints::SaveInto(CheckpointFiles* files,
   }
   absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice();
   absl::StatusOr<std::unique_ptr<CheckpointRun>> run = nullptr;
+  absl::StatusOr<std::unique_ptr<FileSink>> made = FileSink::Make(std::move(writes));
   status = device.status();
-  if (device.ok()) {
+  status.Update(made.status());
+  if (status.ok()) {
+    *sink = *std::move(made);
+    parts.sink = sink->get();
     parts.device = *std::move(device);
     run = CheckpointRun::Make(std::move(parts), tensors, options);
     status = run.status();
@@ -365,7 +376,7 @@ absl::StatusOr<CheckpointStats> Checkpoints::SaveInto(CheckpointFiles* files,
   ShowAllDone(options.progress);
   const int64_t written_ns = MonotonicNs();
   status = WorkTogether(peers_, kSaveCall, options.timeout,
-                        [&writer](const WorkStop&) { return writer.Sync(); });
+                        [sink](const WorkStop&) { return (*sink)->Sync(); });
   if (!status.ok()) return status;
   status = WorkTogether(peers_, kSaveCall, options.timeout, std::move(commit));
   if (!status.ok()) return status;

@@ -24,6 +24,7 @@ class CheckpointFiles;
 struct CheckpointInput;
 class CheckpointRun;
 struct CheckpointRunParts;
+class Sink;
 struct SourceAddress;
 struct StoredArrays;
 
@@ -61,7 +62,8 @@ class Checkpoints {
                                      const absl::Status& own);
   // Carries `run` on until it is done on all ranks.
   absl::Status Carry(const char* call, const CheckpointOptions& options, CheckpointRun* run);
-  absl::StatusOr<CheckpointStats> SaveInto(CheckpointFiles* files, const std::string& directory,
+  absl::StatusOr<CheckpointStats> SaveInto(CheckpointFiles* files, std::unique_ptr<Sink>* sink,
+                                           const std::string& directory,
                                            absl::Span<const CheckpointTensor> tensors,
                                            const CheckpointOptions& options,
                                            const MemoryRules& rules);

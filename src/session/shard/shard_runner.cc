@@ -67,8 +67,8 @@ ShardRunner::ShardRunner(ShardWork* work, Device* device, Source* source,
 }
 
 ShardRunner::~ShardRunner() {
-  // A read that storage never answers cannot be taken back.
-  if (reads_.outstanding() > 0) staging_->Abandon();
+  // Reads and writes that storage never answers cannot be taken back.
+  if (has_reads() || has_writes()) staging_->Abandon();
   if (has_messages()) carrier_.transport()->KeepUntilOver(staging_);
 }
 
@@ -81,7 +81,9 @@ absl::StatusOr<bool> ShardRunner::Poll() {
 
 absl::StatusOr<bool> ShardRunner::PollOthers() {
   held_back_ = head_start_.holds();
-  return PollReads();
+  SLUICE_ASSIGN_OR_RETURN(const bool wrote, PollWrites());
+  SLUICE_ASSIGN_OR_RETURN(const bool read, PollReads());
+  return wrote || read;
 }
 
 absl::StatusOr<Carrier::Fed> ShardRunner::Feed() {
@@ -93,16 +95,27 @@ absl::StatusOr<Carrier::Fed> ShardRunner::Feed() {
   return drained || sent ? Carrier::Fed::kSome : Carrier::Fed::kNothing;
 }
 
-bool ShardRunner::MaySubmit() const {
-  if (aside_ || read_ahead_.limit() == ReadAhead::kAll) return true;
+int64_t ShardRunner::Unfinished() const {
   const EngineCounters& counters = engine().counters();
-  const int64_t ended = counters.finished + counters.failed + counters.cancelled;
-  return counters.submitted - ended < read_ahead_.limit();
+  return counters.submitted - counters.finished - counters.failed - counters.cancelled;
+}
+
+bool ShardRunner::MaySubmit() const {
+  if (options_.sink != nullptr) return Unfinished() < write_ahead_;
+  if (aside_ || read_ahead_.limit() == ReadAhead::kAll) return true;
+  return Unfinished() < read_ahead_.limit();
+}
+
+// Storage may take pieces sooner than they are copied, into new memory above all. The memory of a
+// few slots is then new only once.
+void ShardRunner::GrowWriteAhead() {
+  if (Unfinished() >= write_ahead_) ++write_ahead_;
 }
 
 void ShardRunner::Submit() {
   const int64_t now_ns = MonotonicNs();
   Engine* const engine = carrier_.engine();
+  GrowWriteAhead();
   while (engine->CanSubmit() && MaySubmit()) {
     ShardPiece& piece = PieceOf(sequence_);
     if (!fetched_ && !work_->NextPiece(&piece)) {
@@ -148,10 +161,32 @@ absl::StatusOr<bool> ShardRunner::PollReads() {
   return *count > 0;
 }
 
+absl::StatusOr<bool> ShardRunner::PollWrites() {
+  if (!has_writes()) return false;
+  absl::Status failure;
+  WriteEvent written;
+  bool any = false;
+  while (options_.sink->Next(&written)) {
+    any = true;
+    const auto slot = static_cast<size_t>(written.cookie);
+    failure.Update(engine().status());
+    if (!failure.ok()) {
+      carrier_.Drop(slot, failure);
+    } else if (!written.status.ok()) {
+      failure = carrier_.Fail(slot, written.status);
+    } else {
+      failure = carrier_.EndStage(slot, this);
+    }
+  }
+  if (!failure.ok()) return failure;
+  return any;
+}
+
 absl::Status ShardRunner::Flush() {
   NoteHeld();
   OrderGrouped();
   if (absl::Status status = reads_.Flush(); !status.ok()) return status;
+  if (has_writes()) SLUICE_RETURN_IF_ERROR(options_.sink->Submit());
   return carrier_.Send();
 }
 
@@ -186,6 +221,7 @@ void ShardRunner::NoteHeld() {
 void ShardRunner::Poison(const absl::Status& status) {
   carrier_.Poison(status);
   reads_.CancelAll();
+  if (has_writes()) options_.sink->Cancel();
   grouped_.Clear();
   // Nothing goes on with these.
   for (std::vector<size_t>* const waiting : {&drains_, &parked_}) {
@@ -197,8 +233,9 @@ void ShardRunner::Poison(const absl::Status& status) {
 bool ShardRunner::Settle(bool parts) {
   const bool settled = carrier_.Settle(parts, this);
   // Errors of what is taken back change nothing: the stream has failed already.
-  if (reads_.outstanding() > 0) static_cast<void>(PollReads());
-  return settled && reads_.outstanding() == 0;
+  if (has_reads()) static_cast<void>(PollReads());
+  if (has_writes()) static_cast<void>(PollWrites());
+  return settled && !has_reads() && !has_writes();
 }
 
 ErrorText ShardRunner::DescribeOldest() {

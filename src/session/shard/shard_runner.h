@@ -24,6 +24,7 @@
 #include "session/shard/read_ahead.h"
 #include "session/shard/read_desk.h"
 #include "sluice/transport.h"
+#include "storage/sink.h"
 #include "tensor/error_text.h"
 
 namespace sluice {
@@ -82,6 +83,10 @@ class ShardWork {
   // Adds the copies from `data`, or within the bucket's block.
   virtual absl::Status Drain(const ShardPiece& piece, std::byte* data, CopyQueue* copies) = 0;
 
+  // The write that ends the bucket's drain, where the runner has a sink; data and cookie are the
+  // runner's. No bytes: none.
+  virtual WriteOp WriteOf(const ShardPiece&) { return {}; }
+
   // Names, in words, the ranks that take part in a bucket that was given out and is not done;
   // empty: this rank alone.
   virtual ErrorText MembersOf(const ShardPiece&) { return {}; }
@@ -107,6 +112,7 @@ struct ShardRunnerOptions {
   int64_t head_start_ns = 0;    // of the item with index 0, at most: see HeadStart
   int64_t first_sends_ns = 0;   // of the messages of that item, at most
   StageTrace* trace = nullptr;  // null: nothing is recorded
+  Sink* sink = nullptr;         // of pieces that are written; must outlive the runner
 };
 
 // Sums over buckets since the beginning.
@@ -114,6 +120,7 @@ struct ShardTimes {
   int64_t read_ns = 0;
   int64_t exchange_ns = 0;
   int64_t copy_ns = 0;
+  int64_t write_ns = 0;
   int64_t busy_ns = 0;  // no sum: while there was at least one of these
 };
 
@@ -162,6 +169,8 @@ class ShardRunner {
   bool has_copies() const { return carrier_.outstanding_copies() > 0; }
   // Storage may still write into staging.
   bool has_reads() const { return reads_.outstanding() > 0; }
+  // Storage may still read from staging.
+  bool has_writes() const { return options_.sink != nullptr && options_.sink->outstanding() > 0; }
   // Poll has something to do then at the latest; INT64_MAX: when an event comes.
   int64_t next_due_ns() const { return std::min(reads_.next_due_ns(), head_start_.end_ns()); }
 
@@ -198,6 +207,7 @@ class ShardRunner {
   absl::Status Flush();
 
   absl::StatusOr<bool> PollReads();
+  absl::StatusOr<bool> PollWrites();
   absl::StatusOr<bool> PollDrains();
   absl::StatusOr<bool> PollParked();
   void Submit();
@@ -205,9 +215,15 @@ class ShardRunner {
   absl::Status BeginCopies(size_t slot, Stage stage);
   absl::Status BeginMove(size_t slot);
   absl::Status BeginDrain(size_t slot);
+  absl::Status CopiesOver(size_t slot, Stage stage);
+  WriteOp WriteOf(size_t slot) const;
   void NoteHeld();
+  // Pieces that were submitted, and have not ended.
+  int64_t Unfinished() const;
   // Another piece may be submitted.
   bool MaySubmit() const;
+  // All that may be unfinished waits for storage, or for other ranks: more may be.
+  void GrowWriteAhead();
   // Orders the reads that need not wait for others.
   void OrderGrouped();
   // A stage begins, or has ended, at `now_ns`.
@@ -228,6 +244,7 @@ class ShardRunner {
   uint64_t sequence_ = 0;
   bool fetched_ = false;  // the piece of sequence_ is there, but may not begin yet
   ReadAhead read_ahead_;
+  int64_t write_ahead_ = 2;  // pieces that may be unfinished, where pieces are written
   bool aside_ = false;
   HeadStart head_start_;
   bool held_back_ = false;      // by the head start, as this step began

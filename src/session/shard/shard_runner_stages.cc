@@ -22,6 +22,9 @@ TraceKind KindOf(Stage stage) {
 Carrier::Admission ShardRunner::Admit(size_t slot, const Command& command) {
   Held& held = held_[slot];
   held = {.piece = PieceOf(command.cookie), .data = BlockOf(slot)};
+  if (const WriteOp write = WriteOf(slot); write.bytes > 0) {
+    held.data += write.offset % options_.sink->alignment();
+  }
   held.piece.begin_ns = MonotonicNs();
   return {held.piece.stages, held.piece.channel};
 }
@@ -87,7 +90,24 @@ absl::Status ShardRunner::BeginCopies(size_t slot, Stage stage) {
                                                  : work_->Drain(held.piece, held.data, copies);
   if (status.ok()) status = copies->Flush();
   if (!status.ok()) return carrier_.Fail(slot, status);
-  return carrier_.pending(slot) > 0 ? absl::OkStatus() : carrier_.EndStage(slot, this);
+  return carrier_.pending(slot) > 0 ? absl::OkStatus() : CopiesOver(slot, stage);
+}
+
+WriteOp ShardRunner::WriteOf(size_t slot) const {
+  return options_.sink == nullptr ? WriteOp() : work_->WriteOf(held_[slot].piece);
+}
+
+absl::Status ShardRunner::CopiesOver(size_t slot, Stage stage) {
+  Held& held = held_[slot];
+  WriteOp write = stage == Stage::kDraining ? WriteOf(slot) : WriteOp();
+  if (write.bytes == 0) return carrier_.EndStage(slot, this);
+  const int64_t now_ns = MonotonicNs();
+  times_.copy_ns += now_ns - held.begin_ns;
+  held.begin_ns = now_ns;
+  write.data = held.data;
+  write.cookie = slot;
+  const absl::Status status = options_.sink->Begin(write);
+  return status.ok() ? status : carrier_.Fail(slot, status);
 }
 
 absl::Status ShardRunner::BeginMove(size_t slot) {
@@ -124,7 +144,7 @@ absl::Status ShardRunner::BeginDrain(size_t slot) {
 }
 
 absl::Status ShardRunner::Continue(size_t slot, Stage stage) {
-  return held_[slot].awaits_room ? BeginCopies(slot, stage) : carrier_.EndStage(slot, this);
+  return held_[slot].awaits_room ? BeginCopies(slot, stage) : CopiesOver(slot, stage);
 }
 
 void ShardRunner::StageOver(size_t slot, Stage stage, bool) {
@@ -132,6 +152,7 @@ void ShardRunner::StageOver(size_t slot, Stage stage, bool) {
   const int64_t now_ns = MonotonicNs();
   (stage == Stage::kFilling  ? times_.read_ns
    : stage == Stage::kMoving ? times_.exchange_ns
+   : WriteOf(slot).bytes > 0 ? times_.write_ns
                              : times_.copy_ns) += now_ns - held.begin_ns;
   Idle(now_ns);
   if (options_.trace != nullptr) {

@@ -153,12 +153,10 @@ absl::Status AtomicFile::WriteAt(int64_t offset, absl::string_view text) {
 
 absl::Status AtomicFile::Resize(int64_t bytes) {
   SLUICE_CHECK(fd_ >= 0, "resizing a file that is closed");
-  return ftruncate(fd_, bytes) == 0 ? absl::OkStatus() : Error(errno, "resize");
-}
-
-void AtomicFile::BeginSync(int64_t offset, int64_t bytes) {
-  // Sync tells of errors, and does all where a file system cannot do this.
-  static_cast<void>(sync_file_range(fd_, offset, bytes, SYNC_FILE_RANGE_WRITE));
+  if (ftruncate(fd_, bytes) != 0) return Error(errno, "resize");
+  const bool is_full = bytes > 0 && fallocate(fd_, FALLOC_FL_KEEP_SIZE, 0, bytes) != 0 &&
+                       (errno == ENOSPC || errno == EDQUOT);
+  return is_full ? Error(errno, "resize") : absl::OkStatus();
 }
 
 absl::Status AtomicFile::Sync() {

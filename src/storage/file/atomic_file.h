@@ -37,16 +37,17 @@ class AtomicFile {
   // The temporary's path: what the others open.
   const std::string& temporary() const { return temporary_; }
 
+  // For writes by others, while this object lives.
+  int fd() const { return fd_; }
+
   // Writes all bytes at `offset`. Ranges may be written in any order and leave gaps, which read as
   // zeros.
   absl::Status WriteAt(int64_t offset, absl::Span<const std::byte> bytes);
   absl::Status WriteAt(int64_t offset, absl::string_view text);
 
-  // Makes the file this long: gaps at its end are filled with zeros, what is beyond goes.
+  // Makes the file this long: gaps at its end are filled with zeros, what is beyond goes. The file
+  // has its room from then on, where the file system can set room aside.
   absl::Status Resize(int64_t bytes);
-
-  // Has the system begin to move a range to the storage, so that Sync has less to wait for.
-  void BeginSync(int64_t offset, int64_t bytes);
 
   // Waits until what this process wrote is on the storage.
   absl::Status Sync();

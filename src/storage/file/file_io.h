@@ -21,6 +21,7 @@ struct FileCall {
     kOpen,       // openat(fd, path, flags); `path` stays valid until the result
     kRead,       // pread(fd, data, bytes, offset)
     kReadParts,  // preadv(fd, parts, part_count, offset); `parts` stay valid until the result
+    kWrite,      // pwrite(fd, data, bytes, offset)
     kClose,      // close(fd)
   };
   Kind kind = Kind::kRead;

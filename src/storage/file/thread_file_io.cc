@@ -44,6 +44,9 @@ FileResult Run(const FileCall& call) {
     case FileCall::Kind::kReadParts:
       value = preadv(call.fd, call.parts, call.part_count, call.offset);
       break;
+    case FileCall::Kind::kWrite:
+      value = pwrite(call.fd, call.data, call.bytes, call.offset);
+      break;
     case FileCall::Kind::kClose:
       value = close(call.fd);
       break;

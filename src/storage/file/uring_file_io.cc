@@ -77,8 +77,8 @@ bool UringFileIo::HasCalls() {
   io_uring_probe* const probe = io_uring_get_probe_ring(&ring_);
   if (probe == nullptr) return false;
   bool has_all = true;
-  for (const int call : {IORING_OP_OPENAT, IORING_OP_READ, IORING_OP_READV, IORING_OP_CLOSE,
-                         IORING_OP_ASYNC_CANCEL, IORING_OP_NOP}) {
+  for (const int call : {IORING_OP_OPENAT, IORING_OP_READ, IORING_OP_READV, IORING_OP_WRITE,
+                         IORING_OP_CLOSE, IORING_OP_ASYNC_CANCEL, IORING_OP_NOP}) {
     has_all = has_all && io_uring_opcode_supported(probe, call) != 0;
   }
   io_uring_free_probe(probe);
@@ -123,6 +123,10 @@ void UringFileIo::Add(const FileCall& call) {
       break;
     case FileCall::Kind::kReadParts:
       io_uring_prep_readv(entry, call.fd, call.parts, static_cast<unsigned>(call.part_count),
+                          static_cast<uint64_t>(call.offset));
+      break;
+    case FileCall::Kind::kWrite:
+      io_uring_prep_write(entry, call.fd, call.data, call.bytes,
                           static_cast<uint64_t>(call.offset));
       break;
     case FileCall::Kind::kClose:

@@ -1,0 +1,191 @@
+// Ranges become calls of the system's, and calls that end early go on.
+#include "storage/file/file_sink.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "storage/source_check.h"
+#include "tensor/check.h"
+#include "tensor/error_text.h"
+#include "tensor/round.h"
+
+namespace sluice {
+namespace {
+
+// More than storage needs to be busy with writes of a megabyte.
+constexpr int kCallsMax = 64;
+constexpr int kThreadsMax = 16;  // each of which waits for one call
+constexpr int64_t kCallBytesMax = int64_t{1} << 30;
+// Tags are at least 8.
+constexpr uint64_t kFirstTag = 8;
+
+bool LiesAsInFile(const std::byte* data, int64_t offset) {
+  const auto page = static_cast<uint64_t>(kReadAlignment);
+  return reinterpret_cast<uint64_t>(data) % page == static_cast<uint64_t>(offset) % page;
+}
+
+}  // namespace
+
+// The page cache writes whole pages.
+int64_t FileSink::alignment() const {
+  static const int64_t kPage = std::max<int64_t>(kReadAlignment, sysconf(_SC_PAGESIZE));
+  return kPage;
+}
+
+absl::StatusOr<std::unique_ptr<FileSink>> FileSink::Make(std::vector<File> files) {
+  int calls_max = kCallsMax;
+  absl::StatusOr<std::unique_ptr<FileIo>> io = MakeUringFileIo(calls_max);
+  if (!io.ok()) {
+    calls_max = kThreadsMax;
+    io = MakeThreadFileIo(calls_max);
+  }
+  if (!io.ok()) return io.status();
+  return std::make_unique<FileSink>(std::move(files), *std::move(io), calls_max);
+}
+
+FileSink::~FileSink() {
+  Cancel();
+  FileResult result;
+  while (io_->running() > 0) {
+    io_->Wait();
+    while (io_->Next(&result)) {
+    }
+  }
+}
+
+absl::StatusOr<FileSink::Open*> FileSink::OpenFile(int file) {
+  Open& open = open_[static_cast<size_t>(file)];
+  if (open.cached) return &open;
+  const File& closed = files_[static_cast<size_t>(file)];
+  SLUICE_ASSIGN_OR_RETURN(AtomicFile opened,
+                          AtomicFile::OpenTemporary(closed.temporary, closed.bytes));
+  // The same file, whoever has its name by now.
+  const std::string path = absl::StrCat("/proc/self/fd/", opened.fd());
+  open.direct = Fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_DIRECT));
+  open.cached = std::move(opened);
+  return &open;
+}
+
+absl::Status FileSink::Begin(const WriteOp& op) {
+  SLUICE_CHECK(op.bytes > 0, "a write of nothing");
+  SLUICE_ASSIGN_OR_RETURN(const Open* const open, OpenFile(op.object));
+  if (free_writes_.empty()) {
+    free_writes_.push_back(writes_.size());
+    writes_.emplace_back();
+  }
+  const size_t number = free_writes_.back();
+  free_writes_.pop_back();
+  writes_[number] = {.cookie = op.cookie, .file = op.object};
+  ++outstanding_;
+  const int64_t end = op.offset + op.bytes;
+  int64_t begin_direct = RoundUp(op.offset, alignment());
+  int64_t end_direct = end / alignment() * alignment();
+  const bool goes_direct =
+      open->direct.is_open() && begin_direct < end_direct && LiesAsInFile(op.data, op.offset);
+  if (!goes_direct) begin_direct = end_direct = end;
+  const auto add = [&](int64_t from, int64_t to, bool direct) {
+    if (from >= to) return;
+    ++writes_[number].calls;
+    AddCall({.write = number,
+             .direct = direct,
+             .data = op.data + (from - op.offset),
+             .offset = from,
+             .bytes = to - from});
+  };
+  add(begin_direct, end_direct, true);
+  add(op.offset, begin_direct, false);
+  add(end_direct, end, false);
+  StartCalls();
+  return absl::OkStatus();
+}
+
+void FileSink::AddCall(const Call& call) { waiting_.push_back(call); }
+
+void FileSink::StartCalls() {
+  while (!waiting_.empty() && !free_calls_.empty()) {
+    const size_t number = free_calls_.back();
+    free_calls_.pop_back();
+    calls_[number] = waiting_.front();
+    waiting_.pop_front();
+    Start(number);
+  }
+}
+
+void FileSink::Start(size_t number) {
+  const Call& call = calls_[number];
+  const Open& open = open_[static_cast<size_t>(writes_[call.write].file)];
+  io_->Add({.kind = FileCall::Kind::kWrite,
+            .fd = call.direct ? open.direct.get() : open.cached->fd(),
+            // Only read from.
+            .data = const_cast<std::byte*>(call.data),  // NOLINT
+            .bytes = static_cast<uint32_t>(std::min(call.bytes, kCallBytesMax)),
+            .offset = call.offset,
+            .tag = kFirstTag + number});
+}
+
+void FileSink::Take(const FileResult& result) {
+  const size_t number = result.tag - kFirstTag;
+  Call& call = calls_[number];
+  const std::string& name = files_[static_cast<size_t>(writes_[call.write].file)].temporary;
+  const bool refuses = call.direct && (result.value == -EINVAL || result.value == -EOPNOTSUPP);
+  if (result.value < call.bytes &&
+      (result.value > 0 || refuses || result.value == -EINTR || result.value == -EAGAIN)) {
+    const int64_t done = std::max<int64_t>(result.value, 0);
+    call.data += done;
+    call.offset += done;
+    call.bytes -= done;
+    // The cache takes what the file system does not take otherwise, or not to the end of a page.
+    call.direct = call.direct && !refuses && done % alignment() == 0;
+    return Start(number);
+  }
+  const Call ended = call;
+  free_calls_.push_back(number);
+  EndCall(ended, result.value == call.bytes
+                     ? absl::OkStatus()
+                     : ReadErrnoStatus(result.value == 0 ? EIO : static_cast<int>(-result.value),
+                                       absl::StrCat("cannot write ", name)));
+}
+
+void FileSink::EndCall(const Call& call, const absl::Status& status) {
+  Write& write = writes_[call.write];
+  write.status.Update(status);
+  if (--write.calls > 0) return;
+  events_.push_back({write.cookie, std::move(write.status)});
+  free_writes_.push_back(call.write);
+}
+
+bool FileSink::Next(WriteEvent* event) {
+  FileResult result;
+  while (events_.empty() && io_->Next(&result)) {
+    Take(result);
+    StartCalls();
+  }
+  if (events_.empty()) return false;
+  *event = std::move(events_.front());
+  events_.pop_front();
+  --outstanding_;
+  return true;
+}
+
+void FileSink::Cancel() {
+  while (!waiting_.empty()) {
+    const Call call = waiting_.front();
+    waiting_.pop_front();
+    EndCall(call, absl::CancelledError("the write was cancelled"));
+  }
+}
+
+absl::Status FileSink::Sync() {
+  SLUICE_CHECK(outstanding_ == 0, "syncing what is not written yet");
+  for (Open& open : open_) {
+    if (!open.cached) continue;
+    SLUICE_RETURN_IF_ERROR(open.cached->Sync());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace sluice
