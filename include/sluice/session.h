@@ -226,6 +226,16 @@ class Session {
   // than the node has left; InvalidArgument if `bytes` is negative. No run may be in flight.
   absl::StatusOr<std::shared_ptr<std::byte>> AllocateShared(int64_t bytes);
 
+  // Collective, as AllocateShared, whose errors it has. Moves what the views show into one block of
+  // such memory, once, and points the views there. Views that overlap do so afterwards. Returns the
+  // block, which has to stay as long as the views are used; the older memory is the caller's. Null
+  // where the views have no elements. InvalidArgument, on all ranks, names a view that is wrong, or
+  // is not of host memory. A failed call changes no view.
+  absl::StatusOr<std::shared_ptr<std::byte>> Share(absl::Span<TensorView> views);
+  // The reverse: moves the views into a new block of this process alone, and returns that. Not
+  // collective. Any thread. InvalidArgument: as Share. ResourceExhausted: there is no memory.
+  static absl::StatusOr<std::shared_ptr<std::byte>> Unshare(absl::Span<TensorView> views);
+
   // Collective, in the place of another call that blocks until all ranks have called, by the name
   // of its function: "Connect". For a caller that has nothing good to give to that call. The call
   // fails on all ranks. The error has the code and text of `why`, and names the ranks that refuse.

@@ -1,10 +1,12 @@
 // The calls of users: of Session, of runs by their numbers, and the functions beside Session.
 #include "sluice/session.h"
 
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "session/base/moved_memory.h"
 #include "session/run_transport.h"
 #include "session/session_impl.h"
 #include "sluice/checkpoint.h"
@@ -116,6 +118,25 @@ absl::StatusOr<std::shared_ptr<std::byte>> Session::AllocateShared(int64_t bytes
   return impl_->CallAll("AllocateShared", [&] {
     return AllocateSharedMemory(impl_->peers(), impl_->direct(), bytes);
   });
+}
+
+absl::StatusOr<std::shared_ptr<std::byte>> Session::Share(absl::Span<TensorView> views) {
+  const absl::StatusOr<MovedMemory> move = MovedMemory::Make(views);
+  if (!move.ok()) return Refuse("AllocateShared", move.status());
+  SLUICE_ASSIGN_OR_RETURN(std::shared_ptr<std::byte> memory, AllocateShared(move->bytes()));
+  move->MoveTo(memory.get());
+  return memory;
+}
+
+absl::StatusOr<std::shared_ptr<std::byte>> Session::Unshare(absl::Span<TensorView> views) {
+  SLUICE_ASSIGN_OR_RETURN(const MovedMemory move, MovedMemory::Make(views));
+  if (move.bytes() == 0) return nullptr;
+  constexpr std::align_val_t kAlignment{64};
+  void* const memory = operator new(static_cast<size_t>(move.bytes()), kAlignment, std::nothrow);
+  if (memory == nullptr) return absl::ResourceExhaustedError("no memory for the views");
+  move.MoveTo(static_cast<std::byte*>(memory));
+  return std::shared_ptr<std::byte>(static_cast<std::byte*>(memory),
+                                    [](std::byte* block) { operator delete(block, kAlignment); });
 }
 
 absl::StatusOr<std::unique_ptr<Stream>> OpenStream(Session* session, const StreamOptions& options) {
