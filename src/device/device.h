@@ -85,6 +85,14 @@ enum class BatchStage : uint8_t {
   kDrain,
 };
 
+// Few bytes that are consecutive on both sides. Both are memory that the device gives out, and one
+// at least is of its own.
+struct SmallCopy {
+  const std::byte* src = nullptr;
+  std::byte* dst = nullptr;
+  uint32_t bytes = 0;
+};
+
 // All that one stage of one bucket does to bytes: copies in any order, then reductions one after
 // the other, then normalizations in any order. An empty one is complete when all before it is.
 struct CopyBatch {
@@ -101,6 +109,7 @@ struct CopyBatch {
   Fence* after = nullptr;
   Fence* then = nullptr;
   BatchStage stage = BatchStage::kAny;
+  absl::Span<const SmallCopy> small_copies = {};  // in any order with the other copies
 };
 
 // From when a batch's first work could begin to when its last was done, on CLOCK_MONOTONIC.
@@ -119,6 +128,9 @@ struct DeviceTraits {
   // So many copies, reductions or normalizations a batch are best, where a stage has as many. Each
   // batch costs the device something. A large one keeps its caller from other work.
   size_t batch_items = 32;
+  // Beside them so many copies of at most so many bytes; 0: the device knows no small copies.
+  size_t batch_small_copies = 0;
+  int64_t small_copy_bytes = 0;
   // Start returns once copies are carried out: whoever has small ones may as well do so.
   bool copies_inline = false;
 };

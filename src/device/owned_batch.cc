@@ -15,6 +15,7 @@ namespace sluice {
 
 void OwnedBatch::Assign(const CopyBatch& batch) {
   copies_.assign(batch.copies.begin(), batch.copies.end());
+  small_copies_.assign(batch.small_copies.begin(), batch.small_copies.end());
   reductions_.assign(batch.reductions.begin(), batch.reductions.end());
   normalizations_.assign(batch.normalizations.begin(), batch.normalizations.end());
   cookie_ = batch.cookie;

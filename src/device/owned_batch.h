@@ -25,9 +25,13 @@ class OwnedBatch {
   void Assign(const CopyBatch& batch);
 
   absl::Span<const StridedCopy> copies() const { return copies_; }
+  absl::Span<const SmallCopy> small_copies() const { return small_copies_; }
   absl::Span<const Reduction> reductions() const { return reductions_; }
   absl::Span<const Normalization> normalizations() const { return normalizations_; }
-  bool empty() const { return copies_.empty() && reductions_.empty() && normalizations_.empty(); }
+  bool empty() const {
+    return copies_.empty() && small_copies_.empty() && reductions_.empty() &&
+           normalizations_.empty();
+  }
   uint64_t cookie() const { return cookie_; }
   bool in_stream_order() const { return in_stream_order_; }
   BatchStage stage() const { return stage_; }
@@ -38,6 +42,7 @@ class OwnedBatch {
   void AssignFactors();
 
   std::vector<StridedCopy> copies_;
+  std::vector<SmallCopy> small_copies_;
   std::vector<Stretch> runs_;
   std::vector<Reduction> reductions_;
   std::vector<Normalization> normalizations_;

@@ -17,6 +17,7 @@
 #include "device/cuda/cuda_pieces.h"
 #include "device/cuda/cuda_pixel_cutter.h"
 #include "device/cuda/cuda_reduce.h"
+#include "device/cuda/cuda_small.h"
 #include "device/float_oracle.h"
 #include "device/normalization.h"
 #include "device/plain_normalization.h"
@@ -106,6 +107,38 @@ TEST(CudaMoveTest, PartsThatFollowEachOtherMakeTheWhole) {
       part.begin = part.end;
     }
     ASSERT_TRUE(random.dst_memory == expected) << "seed " << seed;
+  }
+}
+
+// Both sides at each place modulo 16, sizes from one byte on. Each byte once, none beside them.
+TEST(CudaSmallCopyTest, CopiesItsBytesAndNoOthers) {
+  std::mt19937_64 random(1);
+  constexpr uint32_t kRoom = 64;
+  for (uint32_t src_at = 0; src_at < 16; ++src_at) {
+    for (uint32_t dst_at = 0; dst_at < 16; ++dst_at) {
+      for (const uint32_t bytes : {1u, 2u, 15u, 16u, 17u, 100u, 256u, 1023u, 4096u}) {
+        const std::vector<std::byte> src = RandomBytes(bytes + 2 * kRoom, random);
+        std::vector<std::byte> dst = RandomBytes(bytes + 2 * kRoom, random);
+        std::vector<std::byte> expected = dst;
+        std::copy_n(src.begin() + kRoom + src_at, bytes, expected.begin() + kRoom + dst_at);
+        // Bases beyond 4 GiB away, as a launch has them.
+        const uint64_t away = uint64_t{0x12'3456'7890} + src_at;
+        CudaSmallCopy copy;
+        copy.src = copy.dst = static_cast<uint32_t>(away);
+        copy.src_high = copy.dst_high = static_cast<uint8_t>(away >> 32);
+        copy.bytes = static_cast<uint16_t>(bytes);
+        const auto base = [away](const std::byte* at) {
+          return reinterpret_cast<std::byte*>(reinterpret_cast<uintptr_t>(at) - away);
+        };
+        misaligned_accesses = 0;
+        for (uint32_t lane = kSmallLanes; lane-- > 0;) {
+          CopySmall(base(src.data() + kRoom + src_at), base(dst.data() + kRoom + dst_at), copy,
+                    lane);
+        }
+        ASSERT_TRUE(dst == expected) << src_at << " to " << dst_at << ", " << bytes << " bytes";
+        ASSERT_EQ(misaligned_accesses.exchange(0), 0);
+      }
+    }
   }
 }
 

@@ -16,6 +16,7 @@
 #include "device/cuda/cuda_normalize_pixels.h"
 #include "device/cuda/cuda_pieces.h"
 #include "device/cuda/cuda_reduce.h"
+#include "device/cuda/cuda_small.h"
 #include "fakes/fake_cuda.h"
 #include "fakes/fake_cuda_state.h"
 #include "fakes/fake_cuda_tiles.h"
@@ -30,6 +31,8 @@ struct Kernel {
   const char* many;
 };
 constexpr Kernel kMoves = {"the kernel of few moves", "the kernel of many moves"};
+constexpr Kernel kSmallCopies = {"the kernel of few small copies",
+                                 "the kernel of many small copies"};
 constexpr Kernel kCasts = {"the kernel of few casts", "the kernel of many casts"};
 constexpr Kernel kTransposes = {"the kernel of few transposes", "the kernel of many transposes"};
 constexpr Kernel kReductions = {"the kernel of few reductions", "the kernel of many reductions"};
@@ -134,6 +137,13 @@ std::byte* OnHost(const std::byte* at, const Extent& extent) {
   return begin == nullptr ? nullptr : begin - extent.begin;
 }
 
+void NoteMisaligned() {
+  if (const int64_t misaligned = misaligned_accesses.exchange(0); misaligned > 0) {
+    fake_cuda::AddMisuse("a kernel's accesses at addresses that are no multiple of their size: " +
+                         std::to_string(misaligned));
+  }
+}
+
 template <class Piece, void (*kRun)(const Piece* pieces, int count, uint32_t tiles)>
 cudaError_t Launch(const Kernel& kernel, const CudaLaunch& launch, Piece* pieces, int count) {
   if (count < 1 || count > LaunchRoom<Piece>::kMany) return cudaErrorInvalidValue;
@@ -154,11 +164,7 @@ cudaError_t Launch(const Kernel& kernel, const CudaLaunch& launch, Piece* pieces
           if (piece.src == nullptr || piece.dst == nullptr) return;
         }
         kRun(launched.data(), static_cast<int>(launched.size()), tiles);
-        if (const int64_t misaligned = misaligned_accesses.exchange(0); misaligned > 0) {
-          fake_cuda::AddMisuse(
-              "a kernel's accesses at addresses that are no multiple of their size: " +
-              std::to_string(misaligned));
-        }
+        NoteMisaligned();
       },
       uses);
 }
@@ -167,6 +173,39 @@ cudaError_t Launch(const Kernel& kernel, const CudaLaunch& launch, Piece* pieces
 
 cudaError_t LaunchMoves(const CudaLaunch& launch, CudaMove* pieces, int count) {
   return Launch<CudaMove, &RunTiles<CudaMove, &Move>>(kMoves, launch, pieces, count);
+}
+
+cudaError_t LaunchSmallCopies(const CudaLaunch& launch, const CudaSmallCopies& copies, int count) {
+  using Room = LaunchRoom<CudaSmallCopy>;
+  if (count < 1 || count > Room::kMany) return cudaErrorInvalidValue;
+  struct OneCopy {
+    const std::byte* src;
+    std::byte* dst;
+    Extent extent;
+  };
+  std::vector<OneCopy> all;
+  std::vector<FakeCudaRange> uses;
+  for (int i = 0; i < count; ++i) {
+    const CudaSmallCopy& copy = copies.copies[i];
+    all.push_back({copies.src + (uint64_t{copy.src_high} << 32 | copy.src),
+                   copies.dst + (uint64_t{copy.dst_high} << 32 | copy.dst),
+                   {0, copy.bytes}});
+    uses.push_back(RangeOf(all.back().src, all.back().extent));
+    uses.push_back(RangeOf(all.back().dst, all.back().extent));
+  }
+  return FakeCudaLaunch(
+      count <= Room::kFew ? kSmallCopies.few : kSmallCopies.many, launch.stream,
+      [all] {
+        for (const OneCopy& one : all) {
+          const std::byte* const src = OnHost(one.src, one.extent);
+          std::byte* const dst = OnHost(one.dst, one.extent);
+          if (src == nullptr || dst == nullptr) return;
+          const CudaSmallCopy whole = {.bytes = static_cast<uint16_t>(one.extent.end)};
+          for (uint32_t lane = 0; lane < kSmallLanes; ++lane) CopySmall(src, dst, whole, lane);
+        }
+        NoteMisaligned();
+      },
+      uses);
 }
 
 cudaError_t LaunchCasts(const CudaLaunch& launch, CudaMove* pieces, int count) {
@@ -193,6 +232,8 @@ cudaError_t LaunchPixels(const CudaLaunch& launch, CudaPixels* pieces, int count
 }
 
 cudaError_t LoadMoves() { return Load(kMoves); }
+
+cudaError_t LoadSmallCopies() { return Load(kSmallCopies); }
 
 cudaError_t LoadCasts() { return Load(kCasts); }
 

@@ -31,8 +31,8 @@ namespace sluice {
 namespace {
 
 bool IsOfNothing(const CopyBatch& batch) {
-  return batch.copies.empty() && batch.reductions.empty() && batch.normalizations.empty() &&
-         batch.after == nullptr && batch.then == nullptr;
+  return batch.copies.empty() && batch.small_copies.empty() && batch.reductions.empty() &&
+         batch.normalizations.empty() && batch.after == nullptr && batch.then == nullptr;
 }
 
 class CudaDeviceImpl final : public CudaDevice {

@@ -54,8 +54,11 @@ class CudaDevice : public Device {
   virtual cudaStream_t drain_stream() const = 0;
 
  protected:
-  static constexpr DeviceTraits kTraits = {DeviceKind::kCudaHost, DeviceKind::kCuda,
-                                           kPiecesOfLaunch};
+  static constexpr DeviceTraits kTraits = {.staging = DeviceKind::kCudaHost,
+                                           .buffers = DeviceKind::kCuda,
+                                           .batch_items = kPiecesOfLaunch,
+                                           .batch_small_copies = LaunchRoom<CudaSmallCopy>::kMany,
+                                           .small_copy_bytes = kSmallCopyBytes};
   CudaDevice(int ordinal, cudaStream_t transport_stream)
       : Device(kTraits), ordinal_(ordinal), transport_stream_(transport_stream) {}
 

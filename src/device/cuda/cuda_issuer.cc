@@ -76,6 +76,7 @@ absl::Status CudaIssuer::ComeAfter(Fence* fence) {
 void CudaIssuer::Begin(const OwnedBatch& batch) {
   batch_ = &batch;
   phase_ = Phase::kCopies;
+  small_ = 0;
   item_ = 0;
   item_begun_ = false;
   used_stream_ = false;
@@ -107,7 +108,21 @@ CudaIssuer::Work CudaIssuer::Item() const {
   return batch_->normalizations()[item_];
 }
 
+absl::StatusOr<bool> CudaIssuer::AddSmallCopies() {
+  const absl::Span<const SmallCopy> copies = batch_->small_copies();
+  for (; small_ < copies.size(); ++small_) {
+    used_stream_ = true;
+    stream_is_idle_ = false;
+    const SmallCopy& copy = copies[small_];
+    absl::StatusOr<bool> added = launcher_->AddSmall(copy.src, copy.dst, copy.bytes);
+    if (!added.ok() || !*added) return added;
+  }
+  return true;
+}
+
 absl::StatusOr<bool> CudaIssuer::Continue() {
+  absl::StatusOr<bool> small = AddSmallCopies();
+  if (!small.ok() || !*small) return small;
   while (true) {
     if (item_ < ItemCount()) {
       if (!item_begun_) {

@@ -56,6 +56,7 @@ class CudaIssuer {
 
   size_t ItemCount() const;
   Work Item() const;
+  absl::StatusOr<bool> AddSmallCopies();
   absl::Status BeginItem();
   absl::StatusOr<bool> ContinueItem();
   absl::StatusOr<bool> ContinueBounce();
@@ -80,6 +81,7 @@ class CudaIssuer {
 
   const OwnedBatch* batch_ = nullptr;
   Phase phase_ = Phase::kCopies;
+  size_t small_ = 0;  // small copies that are added
   size_t item_ = 0;
   bool used_stream_ = false;
   // The host has to wait for the stream before it touches any memory.

@@ -4,6 +4,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
+
 #include "device/cuda/cuda_pieces.h"
 
 namespace sluice {
@@ -27,6 +29,19 @@ struct LaunchRoom<CudaPixels> {
   static constexpr int kMany = 48;
 };
 
+template <>
+struct LaunchRoom<CudaSmallCopy> {
+  static constexpr int kFew = 80;
+  static constexpr int kMany = 2728;
+};
+
+// The small copies of a launch, and the bases of their addresses.
+struct CudaSmallCopies {
+  const std::byte* src = nullptr;
+  std::byte* dst = nullptr;
+  CudaSmallCopy copies[LaunchRoom<CudaSmallCopy>::kMany];
+};
+
 struct CudaLaunch {
   cudaStream_t stream = nullptr;
   int multiprocessors = 1;  // of the stream's device
@@ -37,6 +52,8 @@ struct CudaLaunch {
 // for kMany if there are more. The launch carries what lies behind the pieces too, and the kernel
 // does not look at it. The array is not needed after the call.
 cudaError_t LaunchMoves(const CudaLaunch& launch, CudaMove* pieces, int count);
+// `copies` has `count` of them, 1 to LaunchRoom's kMany, and is not needed after the call.
+cudaError_t LaunchSmallCopies(const CudaLaunch& launch, const CudaSmallCopies& copies, int count);
 cudaError_t LaunchCasts(const CudaLaunch& launch, CudaMove* pieces, int count);
 cudaError_t LaunchTransposes(const CudaLaunch& launch, CudaTranspose* pieces, int count);
 cudaError_t LaunchReductions(const CudaLaunch& launch, CudaReduction* pieces, int count);
@@ -45,6 +62,7 @@ cudaError_t LaunchPixels(const CudaLaunch& launch, CudaPixels* pieces, int count
 
 // Loads a kernel on the current device, which its first launch would do otherwise.
 cudaError_t LoadMoves();
+cudaError_t LoadSmallCopies();
 cudaError_t LoadCasts();
 cudaError_t LoadTransposes();
 cudaError_t LoadReductions();

@@ -25,6 +25,7 @@ namespace sluice {
 
 // The largest launch's parameters: the pieces, their count and the count of tiles.
 static_assert(kPiecesOfLaunch * sizeof(CudaMove) + 8 <= 32764);
+static_assert(sizeof(CudaSmallCopies) + 4 <= 32764);
 static_assert(sizeof(CudaTranspose) <= sizeof(CudaMove));
 static_assert(sizeof(CudaReduction) <= sizeof(CudaMove));
 static_assert(sizeof(CudaNormalization) <= sizeof(CudaMove));
@@ -39,6 +40,7 @@ void CudaLauncher::Hull::Add(const std::byte* at, uintptr_t bytes) {
 CudaLauncher::CudaLauncher(const CudaLaunch& launch)
     : launch_(launch),
       moves_(kPiecesOfLaunch),
+      small_(std::make_unique<CudaSmallCopies>()),
       transposes_(kPiecesOfLaunch),
       reductions_(kPiecesOfLaunch),
       normalizations_(kPiecesOfLaunch),
@@ -59,6 +61,29 @@ absl::StatusOr<std::unique_ptr<CudaLauncher>> CudaLauncher::Create(int ordinal,
 
 absl::StatusOr<bool> CudaLauncher::Add(const CudaMove& piece) {
   return AddAs(piece.src_dtype == piece.dst_dtype ? Kind::kMove : Kind::kCast, &moves_, piece);
+}
+
+absl::StatusOr<bool> CudaLauncher::AddSmall(const std::byte* src, std::byte* dst, int64_t bytes) {
+  constexpr uint64_t kReach = CudaSmallCopy::kReach;
+  const auto from = reinterpret_cast<uintptr_t>(src);
+  const auto to = reinterpret_cast<uintptr_t>(dst);
+  const auto is_near = [&] {
+    return from - reinterpret_cast<uintptr_t>(small_->src) < kReach &&
+           to - reinterpret_cast<uintptr_t>(small_->dst) < kReach;
+  };
+  if (count_ > 0 && kind_ == Kind::kSmall && !is_near()) SLUICE_RETURN_IF_ERROR(Flush());
+  absl::StatusOr<bool> room = MakeRoom(Kind::kSmall, LaunchRoom<CudaSmallCopy>::kMany);
+  if (!room.ok() || !*room) return room;
+  if (count_ == 0) {  // the first copy lies in the middle of what the launch reaches
+    small_->src = reinterpret_cast<const std::byte*>(from - std::min(from, kReach / 2));
+    small_->dst = reinterpret_cast<std::byte*>(to - std::min(to, kReach / 2));
+  }
+  const uint64_t src_apart = from - reinterpret_cast<uintptr_t>(small_->src);
+  const uint64_t dst_apart = to - reinterpret_cast<uintptr_t>(small_->dst);
+  small_->copies[count_++] = {static_cast<uint32_t>(src_apart), static_cast<uint32_t>(dst_apart),
+                              static_cast<uint16_t>(bytes), static_cast<uint8_t>(src_apart >> 32),
+                              static_cast<uint8_t>(dst_apart >> 32)};
+  return true;
 }
 
 absl::StatusOr<bool> CudaLauncher::Add(const CudaTranspose& piece) {
@@ -94,10 +119,8 @@ absl::StatusOr<bool> CudaLauncher::Add(const CudaPixels& piece) {
   return AddAs(Kind::kPixels, &pixels_, piece);
 }
 
-template <class Piece>
-absl::StatusOr<bool> CudaLauncher::AddAs(Kind kind, std::vector<Piece>* pieces,
-                                         const Piece& piece) {
-  if (count_ > 0 && (kind != kind_ || count_ == LaunchRoom<Piece>::kMany)) {
+absl::StatusOr<bool> CudaLauncher::MakeRoom(Kind kind, int most) {
+  if (count_ > 0 && (kind != kind_ || count_ == most)) {
     SLUICE_RETURN_IF_ERROR(Flush());
   }
   Launch& next = launches_[next_];
@@ -107,6 +130,14 @@ absl::StatusOr<bool> CudaLauncher::AddAs(Kind kind, std::vector<Piece>* pieces,
     next.under_way = false;
   }
   kind_ = kind;
+  return true;
+}
+
+template <class Piece>
+absl::StatusOr<bool> CudaLauncher::AddAs(Kind kind, std::vector<Piece>* pieces,
+                                         const Piece& piece) {
+  absl::StatusOr<bool> room = MakeRoom(kind, LaunchRoom<Piece>::kMany);
+  if (!room.ok() || !*room) return room;
   (*pieces)[static_cast<size_t>(count_++)] = piece;
   return true;
 }
@@ -119,6 +150,11 @@ absl::Status CudaLauncher::Flush() {
   switch (kind_) {
     case Kind::kMove:
       status = CudaStatus(LaunchMoves(launch_, moves_.data(), count), "launch of the copy kernel");
+      break;
+    case Kind::kSmall:
+      status = CudaStatus(LaunchSmallCopies(launch_, *small_, count),
+                          "launch of the kernel of small copies");
+      few = LaunchRoom<CudaSmallCopy>::kFew;
       break;
     case Kind::kCast:
       status = CudaStatus(LaunchCasts(launch_, moves_.data(), count), "launch of the cast kernel");

@@ -28,6 +28,8 @@ class CudaLauncher {
   // again later.
   absl::StatusOr<bool> Add(const CudaMove& piece);
   absl::StatusOr<bool> Add(const CudaTranspose& piece);
+  // The same for a copy of 1 to kSmallCopyBytes bytes.
+  absl::StatusOr<bool> AddSmall(const std::byte* src, std::byte* dst, int64_t bytes);
   absl::StatusOr<bool> Add(const CudaReduction& piece);
   absl::StatusOr<bool> Add(const CudaNormalization& piece);
   absl::StatusOr<bool> Add(const CudaPixels& piece);
@@ -38,7 +40,7 @@ class CudaLauncher {
   static constexpr size_t kLaunches = 8;
 
  private:
-  enum class Kind { kMove, kCast, kTranspose, kReduction, kNormalization, kPixels };
+  enum class Kind { kMove, kSmall, kCast, kTranspose, kReduction, kNormalization, kPixels };
   struct Launch {
     UniqueCudaEvent passed;
     bool under_way = false;  // as far as is known
@@ -52,12 +54,15 @@ class CudaLauncher {
   };
 
   explicit CudaLauncher(const CudaLaunch& launch);
+  // Launches what is of another kind, or fills a launch. False: see Add.
+  absl::StatusOr<bool> MakeRoom(Kind kind, int most);
   template <class Piece>
   absl::StatusOr<bool> AddAs(Kind kind, std::vector<Piece>* pieces, const Piece& piece);
 
   const CudaLaunch launch_;
   // Room for as many as a launch has. One of them holds `count_` pieces, of `kind_`.
   std::vector<CudaMove> moves_;
+  const std::unique_ptr<CudaSmallCopies> small_;
   std::vector<CudaTranspose> transposes_;
   std::vector<CudaReduction> reductions_;
   std::vector<CudaNormalization> normalizations_;

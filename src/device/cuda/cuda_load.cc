@@ -42,8 +42,8 @@ absl::StatusOr<std::string> Describe(int ordinal) {
 }  // namespace
 
 absl::Status LoadCudaKernels(int ordinal) {
-  for (cudaError_t (*const load)() :
-       {LoadMoves, LoadCasts, LoadTransposes, LoadReductions, LoadNormalizations, LoadPixels}) {
+  for (cudaError_t (*const load)() : {LoadMoves, LoadSmallCopies, LoadCasts, LoadTransposes,
+                                      LoadReductions, LoadNormalizations, LoadPixels}) {
     const cudaError_t error = load();
     if (error == cudaSuccess) continue;
     absl::Status status = CudaStatus(error, "cudaFuncGetAttributes");

@@ -56,6 +56,20 @@ struct CudaMove {
   CudaUnit unit = CudaUnit::kElement;  // of different types
 };
 
+// A copy of few bytes that are consecutive on both sides. Its addresses are distances from the
+// bases of its launch, below 2^40. So thousands of copies travel with one launch.
+struct CudaSmallCopy {
+  static constexpr uint64_t kReach = uint64_t{1} << 40;
+
+  uint32_t src = 0;  // the lowest 32 bits
+  uint32_t dst = 0;
+  uint16_t bytes = 0;
+  uint8_t src_high = 0;  // those above
+  uint8_t dst_high = 0;
+};
+inline constexpr int64_t kSmallCopyBytes = 4096;  // at most
+inline constexpr uint32_t kSmallLanes = 8;        // threads that share one
+
 // A copy of elements that are consecutive across on the source's side, and down on the
 // destination's, many times over. A block does a square of them.
 struct CudaTranspose {

@@ -4,23 +4,50 @@
 #include <algorithm>
 #include <array>
 
+#include "tensor/contiguity.h"
+#include "tensor/error_text.h"
+
 namespace sluice {
 
 CopyQueue::CopyQueue(Device* device, bool in_stream_order)
     : device_(device),
       in_stream_order_(in_stream_order),
       copies_(device->traits().batch_items),
+      small_copies_(device->traits().batch_small_copies),
       flat_runs_(device->traits().batch_items),
       reductions_(device->traits().batch_items),
       normalizations_(device->traits().batch_items) {}
 
-absl::Status CopyQueue::Add(const StridedCopy& copy) {
+absl::Status CopyQueue::Add(const StridedCopy& copy) { return Place(copy).status(); }
+
+absl::StatusOr<StridedCopy*> CopyQueue::Place(const StridedCopy& copy) {
+  SmallCopy small;
+  const bool is_small = MakeSmall(copy, &small);
+  const bool is_full =
+      is_small ? small_count_ == small_copies_.size() : copy_count_ == copies_.size();
   // A copy after a reduction may read what that has written.
-  if (reduction_count_ > 0 || copy_count_ == copies_.size()) {
-    if (absl::Status status = Flush(); !status.ok()) return status;
+  if (reduction_count_ > 0 || is_full) SLUICE_RETURN_IF_ERROR(Flush());
+  if (is_small) {
+    small_copies_[small_count_++] = small;
+    return nullptr;
   }
-  copies_[copy_count_++] = copy;
-  return absl::OkStatus();
+  copies_[copy_count_] = copy;
+  return &copies_[copy_count_++];
+}
+
+bool CopyQueue::MakeSmall(const StridedCopy& copy, SmallCopy* small) const {
+  const int64_t bytes = (copy.end - copy.begin) * DTypeBytes(copy.src_dtype);
+  const auto is_given_out = [](DeviceKind kind) { return kind != DeviceKind::kCpu; };
+  const bool may_be = bytes > 0 && bytes <= device_->traits().small_copy_bytes &&
+                      copy.src_dtype == copy.dst_dtype && is_given_out(copy.src_kind) &&
+                      is_given_out(copy.dst_kind) &&
+                      (copy.src_kind == DeviceKind::kCuda || copy.dst_kind == DeviceKind::kCuda);
+  if (!may_be) return false;
+  const int64_t from = ContiguousOffset(SrcSide(copy), copy.begin, copy.end);
+  const int64_t to = from < 0 ? -1 : ContiguousOffset(DstSide(copy), copy.begin, copy.end);
+  if (to < 0) return false;
+  *small = {copy.src + from, copy.dst + to, static_cast<uint32_t>(bytes)};
+  return true;
 }
 
 absl::Status CopyQueue::AddFlat(const Flat& src, const Flat& dst, int64_t elements) {
@@ -34,10 +61,13 @@ absl::Status CopyQueue::AddFlat(const Flat& src, const Flat& dst, int64_t elemen
   copy.dst_kind = dst.kind;
   copy.dst_strides[0] = DTypeBytes(dst.dtype);
   copy.end = elements;
-  if (absl::Status status = Add(copy); !status.ok()) return status;
-  const size_t place = copy_count_ - 1;
-  flat_runs_[place] = {0, 0, elements};
-  copies_[place].runs[0] = absl::MakeConstSpan(&flat_runs_[place], 1);
+  const Stretch all = {0, 0, elements};
+  copy.runs[0] = absl::MakeConstSpan(&all, 1);
+  SLUICE_ASSIGN_OR_RETURN(StridedCopy* const placed, Place(copy));
+  if (placed == nullptr) return absl::OkStatus();
+  Stretch& run = flat_runs_[static_cast<size_t>(placed - copies_.data())];
+  run = all;
+  placed->runs[0] = absl::MakeConstSpan(&run, 1);
   return absl::OkStatus();
 }
 
@@ -58,7 +88,7 @@ absl::Status CopyQueue::Add(const Normalization& normalization) {
 }
 
 absl::Status CopyQueue::Flush() {
-  if (copy_count_ == 0 && reduction_count_ == 0 && normalization_count_ == 0) {
+  if (copy_count_ == 0 && small_count_ == 0 && reduction_count_ == 0 && normalization_count_ == 0) {
     return absl::OkStatus();
   }
   const CopyBatch batch = {
@@ -67,8 +97,9 @@ absl::Status CopyQueue::Flush() {
       .reductions = absl::MakeConstSpan(reductions_.data(), reduction_count_),
       .normalizations = absl::MakeConstSpan(normalizations_.data(), normalization_count_),
       .in_stream_order = in_stream_order_,
-      .stage = stage_};
-  copy_count_ = reduction_count_ = normalization_count_ = 0;
+      .stage = stage_,
+      .small_copies = absl::MakeConstSpan(small_copies_.data(), small_count_)};
+  copy_count_ = small_count_ = reduction_count_ = normalization_count_ = 0;
   if (absl::Status status = Begin(batch); !status.ok()) return status;
   ++*pending_;
   ++begun_;

@@ -78,6 +78,10 @@ class CopyQueue {
   absl::StatusOr<int> Poll(absl::Span<uint64_t> cookies);
 
  private:
+  // Adds the copy. Null: it is a small one, which refers to no runs.
+  absl::StatusOr<StridedCopy*> Place(const StridedCopy& copy);
+  // Makes it a small copy, if the device knows these and it is one.
+  bool MakeSmall(const StridedCopy& copy, SmallCopy* small) const;
   absl::Status Begin(const CopyBatch& batch);
   bool is_full(int batches) const {
     return outstanding_ - static_cast<int>(ended_.size()) >= batches;
@@ -99,10 +103,12 @@ class CopyQueue {
   BatchStage stage_ = BatchStage::kAny;
   // As long as the device wants batches; the first so many of them are added.
   std::vector<StridedCopy> copies_;
-  std::vector<Stretch> flat_runs_;  // of the copies that AddFlat made, by their places
+  std::vector<SmallCopy> small_copies_;  // the same
+  std::vector<Stretch> flat_runs_;       // of the copies that AddFlat made, by their places
   std::vector<Reduction> reductions_;
   std::vector<Normalization> normalizations_;
   size_t copy_count_ = 0;
+  size_t small_count_ = 0;
   size_t reduction_count_ = 0;
   size_t normalization_count_ = 0;
   int64_t begun_ = 0;
