@@ -52,16 +52,21 @@ TransferSpec ManyTensors(const Job& job, int count = kTensors) {
   return spec;
 }
 
-// Room for all tensors, of up to 8 bytes an element.
+// Room for all tensors, of up to 8 bytes an element. With a `stride` of two no tensor is one
+// stretch of bytes, which small copies are: thousands of these are one batch.
 class Block : public CudaMemory {
  public:
-  Block() : CudaMemory(size_t{kTensors} * kPitch * sizeof(double)) {}
+  explicit Block(int64_t stride = 2)
+      : CudaMemory(size_t{kTensors} * kPitch * sizeof(double)), stride_(stride) {}
+
+  int64_t stride() const { return stride_; }
 
   std::vector<TensorView> Views(int ordinal, DType dtype, int count = kTensors) const {
     std::vector<TensorView> views;
     for (int64_t i = 0; i < count; ++i) {
       void* const at = At(static_cast<size_t>(i * kPitch * DTypeBytes(dtype)));
       views.push_back(DenseView(at, {kElements}, dtype));
+      views.back().strides = {stride_};
       views.back().device = DeviceKind::kCuda;
       views.back().device_ordinal = ordinal;
     }
@@ -71,6 +76,9 @@ class Block : public CudaMemory {
   T* OnHost() const {
     return static_cast<T*>(FakeCudaHostPointer(data(), bytes()));
   }
+
+ private:
+  const int64_t stride_;
 };
 
 // Small whole numbers: sums of them are exact in every type.
@@ -80,7 +88,9 @@ double ValueOf(int64_t tensor, int64_t element) {
 
 void FillSource(const Block& src) {
   for (int64_t i = 0; i < kTensors; ++i) {
-    for (int64_t e = 0; e < kElements; ++e) src.OnHost<double>()[i * kPitch + e] = ValueOf(i, e);
+    for (int64_t e = 0; e < kElements; ++e) {
+      src.OnHost<double>()[i * kPitch + e * src.stride()] = ValueOf(i, e);
+    }
   }
 }
 
@@ -90,7 +100,8 @@ int64_t WrongElements(const Block& dst, int contributions, int count = kTensors)
   for (int64_t i = 0; i < count; ++i) {
     for (int64_t e = 0; e < kElements; ++e) {
       const double expected = contributions * ValueOf(i, e);
-      wrong += static_cast<double>(dst.OnHost<T>()[i * kPitch + e]) != expected ? 1 : 0;
+      wrong +=
+          static_cast<double>(dst.OnHost<T>()[i * kPitch + e * dst.stride()]) != expected ? 1 : 0;
     }
   }
   return wrong;
@@ -214,8 +225,8 @@ class CudaManyTensorsTest : public testing::TestWithParam<FakeTransport> {
       const auto session = OpenSession(self, options);
       const auto transfer = session->Compile(ManyTensors({.dst_rank = size - 1}, kFew)).value();
       ASSERT_EQ(cudaSetDevice(self.rank), cudaSuccess);
-      const Block src;
-      const Block dst;
+      const Block src(1);
+      const Block dst(1);
       std::vector<TensorView> from(kFew);
       std::vector<TensorView> to(kFew);
       if (self.rank == 0) from = src.Views(self.rank, DType::kF64, kFew);
@@ -249,6 +260,51 @@ TEST_P(CudaManyTensorsTest, FullLaunchesCopyThemWithinARank) {
 // To staging and from there.
 TEST_P(CudaManyTensorsTest, FullLaunchesPackAndUnpackThem) {
   EXPECT_EQ(LaunchesOfARun(2), 2 * kOnOneSide);
+}
+
+// Calls that give a GPU work. Each rank has one for what is copied, and some for the order.
+TEST_P(CudaManyTensorsTest, ABucketTakesFewCalls) {
+  constexpr int kBuckets = 64;
+  constexpr int64_t kElementsOfBucket = 8192;
+  constexpr size_t kBytesOfBucket = kElementsOfBucket * sizeof(double);
+  const auto calls = [] {
+    int64_t sum = 0;
+    for (const char* const function :
+         {"cudaLaunchKernel", "cudaMemcpyAsync", "cudaEventRecord", "cudaStreamWaitEvent"}) {
+      sum += FakeCudaCalls(function);
+    }
+    return sum;
+  };
+  RunRanksOnFakeGpus(2, 2, GetParam(), [&](Rank& self) {
+    SessionOptions options;
+    options.bucket_bytes = kBytesOfBucket;
+    const auto session = OpenSession(self, options);
+    TransferSpec spec = ManyTensors({.dst_rank = 1}, kBuckets);
+    for (TensorTransfer& tensor : spec.tensors) tensor.shape = {kElementsOfBucket};
+    const auto transfer = session->Compile(spec).value();
+    ASSERT_EQ(cudaSetDevice(self.rank), cudaSuccess);
+    const CudaMemory memory(kBuckets * kBytesOfBucket);
+    std::vector<TensorView> views(kBuckets);
+    for (size_t i = 0; i < kBuckets; ++i) {
+      views[i] = DenseView(memory.At(i * kBytesOfBucket), {kElementsOfBucket}, DType::kF64);
+      views[i].device = DeviceKind::kCuda;
+      views[i].device_ordinal = self.rank;
+    }
+    const std::vector<TensorView> none(kBuckets);
+    for (int round = 0; round < 2; ++round) {
+      self.meet();
+      const int64_t before = calls();
+      self.meet();
+      const auto run =
+          session->Start(transfer, self.rank == 0 ? views : none, self.rank == 1 ? views : none);
+      ASSERT_TRUE(run.ok()) << run.status();
+      ASSERT_EQ(run->Wait(), absl::OkStatus());
+      self.meet();
+      EXPECT_LE(calls() - before, 2 * kBuckets * 8);
+      self.meet();
+    }
+    EXPECT_TRUE(session->Close().ok());
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Fakes, CudaManyTensorsTest, FakeTransports(), NameOfParam);
