@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "absl/status/status.h"
 
@@ -34,12 +35,15 @@ class Sink {
   // Takes a write, and opens its object if need be, which waits for storage. An error is that of
   // the object; there is no write then.
   virtual absl::Status Begin(const WriteOp& op) = 0;
-  // Starts what was begun. An error: no write that has not started ever will.
+  // Starts what was begun. An error is the system's, and ends all writes.
   virtual absl::Status Submit() = 0;
   // The next write that has ended. False: none has.
   virtual bool Next(WriteEvent* event) = 0;
-  // Drops what has not been started; the rest ends as it would.
+  // From now on nothing is started. Writes that wait end at once, and those under way after the
+  // call of the system's that they are in.
   virtual void Cancel() = 0;
+  // Keeps what writes use until none is under way, also after this object's user.
+  virtual void KeepUntilOver(std::shared_ptr<const void> memory) = 0;
 
   // Begun, and not taken.
   virtual int outstanding() const = 0;

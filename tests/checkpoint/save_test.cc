@@ -9,6 +9,7 @@
 #include "checkpoint/checkpoint_dir.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "oracle/make_layout.h"
 #include "oracle/random_layout.h"
 #include "sluice/session.h"
 
@@ -99,6 +100,20 @@ TEST(SaveCheckpointTest, WhatIsSavedFromOneLayoutLoadsIntoAnother) {
 
 TEST(SaveCheckpointTest, RandomBoxesAreSavedAndLoaded) {
   SaveAndLoadRandomTensors(RandomBoxTensors, false);
+}
+
+// Without room for data to lie in its page as in the file, writes go through the page cache.
+TEST(SaveCheckpointTest, ABudgetOfOnePieceIsEnough) {
+  const Layout alone = oracle::MakeLayout({1}, {0}, "R");
+  const std::vector<TensorTransfer> tensors = {
+      {"a", {3, 7}, DType::kF32, DType::kF32, alone, alone},
+      {"b", {64, 256}, DType::kF32, DType::kF32, alone, alone}};
+  const CheckpointDir dir;
+  CheckpointOptions options;
+  options.piece_bytes = options.budget_bytes = 8192;
+  Save(tensors, 1, 1, dir.path(), options);
+  options.budget_bytes = 1 << 20;
+  Load(tensors, 1, 1, dir, options);
 }
 
 TEST(SaveCheckpointTest, NamesAndWhatTheyReplace) {

@@ -45,7 +45,10 @@ class ScriptedFileIo final : public FileIo {
 
   absl::string_view name() const override { return "scripted"; }
   void Add(const FileCall& call) override { added_.push_back(call); }
+  // From now on nothing begins.
+  void Break() { broken_ = true; }
   absl::Status Submit() override {
+    if (broken_) return absl::InternalError("broken");
     for (const FileCall& call : added_)
       results_.push_back({.tag = call.tag, .value = answer_(call)});
     added_.clear();
@@ -65,6 +68,7 @@ class ScriptedFileIo final : public FileIo {
 
  private:
   const Answer answer_;
+  bool broken_ = false;
   std::vector<FileCall> added_;
   std::deque<FileResult> results_;
 };
@@ -265,6 +269,78 @@ TEST(FileSinkTest, WhatIsCancelledEndsSoAndIsNotWritten) {
   EXPECT_EQ(failures.size(), 2u);
   EXPECT_EQ(calls, 1);
   for (const absl::Status& failure : failures) EXPECT_TRUE(absl::IsCancelled(failure));
+}
+
+// A write that was only begun, one that the system has answered half, and one that waits.
+TEST(FileSinkTest, AfterACancelNothingStartsAndAllEnds) {
+  const FileStorage storage;
+  Made made(storage, 100'000);
+  int calls = 0;
+  FileSink sink({made.Described()}, std::make_unique<ScriptedFileIo>([&](const FileCall& call) {
+                  ++calls;
+                  return Pwrite(call, call.bytes / 2);
+                }),
+                2);
+  Random random(1);
+  Blocks blocks;
+  Begin(&sink, &made, &blocks, 0, 100, 1, 0, &random);
+  EXPECT_TRUE(sink.Submit().ok());
+  Begin(&sink, &made, &blocks, 8192, 100, 1, 1, &random);
+  Begin(&sink, &made, &blocks, 16384, 100, 1, 2, &random);
+  sink.Cancel();
+  WriteEvent event;
+  int ended = 0;
+  for (; sink.Next(&event); ++ended) EXPECT_TRUE(absl::IsCancelled(event.status)) << event.status;
+  EXPECT_EQ(ended, 3);
+  EXPECT_EQ(sink.outstanding(), 0);
+  EXPECT_EQ(calls, 2);
+  const std::byte byte{};
+  EXPECT_TRUE(absl::IsCancelled(sink.Begin({.bytes = 1, .data = &byte})));
+}
+
+TEST(FileSinkTest, AnErrorOfTheSystemEndsAllWrites) {
+  const FileStorage storage;
+  Made made(storage, 100'000);
+  auto io = std::make_unique<ScriptedFileIo>(
+      [](const FileCall& call) { return Pwrite(call, call.bytes); });
+  ScriptedFileIo* const script = io.get();
+  FileSink sink({made.Described()}, std::move(io), 2);
+  Random random(1);
+  Blocks blocks;
+  for (uint64_t i = 0; i < 3; ++i) {
+    Begin(&sink, &made, &blocks, static_cast<int64_t>(i) * 8192, 100, 1, i, &random);
+    if (i == 0) EXPECT_TRUE(sink.Submit().ok());
+  }
+  script->Break();
+  EXPECT_TRUE(absl::IsInternal(sink.Submit()));
+  WriteEvent event;
+  int failed = 0;
+  while (sink.Next(&event)) failed += absl::IsInternal(event.status) ? 1 : 0;
+  EXPECT_EQ(failed, 2);
+  EXPECT_EQ(sink.outstanding(), 0);
+}
+
+TEST(FileSinkTest, HoldsOneDescriptorAFileAndOneMore) {
+  const FileStorage storage;
+  std::vector<Made> made;
+  std::vector<FileSink::File> files;
+  for (int i = 0; i < 8; ++i) {
+    made.emplace_back(storage, 8192);
+    files.push_back(made.back().Described());
+  }
+  FileSink sink(files, std::make_unique<ScriptedFileIo>([](const FileCall& call) {
+                  return Pwrite(call, call.bytes);
+                }),
+                4);
+  const auto descriptors = [] { return NamesIn("/proc/self/fd").size(); };
+  const size_t before = descriptors();
+  Blocks blocks;
+  const std::byte* const data = blocks.New(8192, 0);
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_TRUE(sink.Begin({.object = i, .bytes = 8192, .data = data}).ok());
+    EXPECT_TRUE(Finish(&sink).empty());
+  }
+  EXPECT_LE(descriptors(), before + 8 + 1);
 }
 
 TEST(FileSinkTest, AFileOfAnotherLengthOrKindIsNotWrittenTo) {

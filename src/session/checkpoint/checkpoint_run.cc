@@ -65,9 +65,13 @@ absl::StatusOr<std::unique_ptr<CheckpointRun>> CheckpointRun::Make(
                                     std::multiplies<>()));
   }
   run->plan_ = std::make_unique<CheckpointPlan>(planned, options.piece_bytes, own.flow, own.rank);
-  absl::StatusOr<CheckpointLimits> limits = ResolveCheckpointLimits(
-      options, *run->plan_,
-      own.source == nullptr ? own.sink->alignment() : own.source->alignment());
+  int64_t alignment = own.sink == nullptr ? own.source->alignment() : own.sink->alignment();
+  absl::StatusOr<CheckpointLimits> limits =
+      ResolveCheckpointLimits(options, *run->plan_, alignment);
+  if (!limits.ok() && own.sink != nullptr) {
+    alignment = 1;  // writes are slower, and need less room
+    limits = ResolveCheckpointLimits(options, *run->plan_, alignment);
+  }
   if (!limits.ok()) return limits.status();
   run->limits_ = *limits;
   const int window = ShardRunner::WindowOf(limits->slots);
@@ -85,6 +89,7 @@ absl::StatusOr<std::unique_ptr<CheckpointRun>> CheckpointRun::Make(
   runner.object_names = own.files;
   runner.retry = options.retry;
   runner.sink = own.sink;
+  runner.write_alignment = alignment;
   absl::StatusOr<std::shared_ptr<DeviceMemory>> staging =
       ShardRunner::AllocateStaging(own.device.get(), runner);
   if (!staging.ok()) return staging.status();

@@ -92,7 +92,10 @@ absl::Status Checkpoints::Carry(const char* call, const CheckpointOptions& optio
         SLUICE_ASSIGN_OR_RETURN(const bool moved, runner->Poll());
         // The device is heard only by asking.
         const int64_t due_ns = runner->has_copies() ? 0 : runner->next_due_ns();
-        return TogetherStep{.moved = moved, .done = runner->done(), .due_ns = due_ns};
+        return TogetherStep{.moved = moved,
+                            .done = runner->done(),
+                            .waits = runner->has_writes(),
+                            .due_ns = due_ns};
       },
       [runner] { return runner->DescribeOldest(); });
   if (run->ready_fd() >= 0) peers_->call_wait()->Unwatch(run->ready_fd());

@@ -67,8 +67,9 @@ ShardRunner::ShardRunner(ShardWork* work, Device* device, Source* source,
 }
 
 ShardRunner::~ShardRunner() {
-  // Reads and writes that storage never answers cannot be taken back.
-  if (has_reads() || has_writes()) staging_->Abandon();
+  // A read that storage never answers cannot be taken back.
+  if (has_reads()) staging_->Abandon();
+  if (has_writes()) options_.sink->KeepUntilOver(staging_);
   if (has_messages()) carrier_.transport()->KeepUntilOver(staging_);
 }
 

@@ -113,6 +113,7 @@ struct ShardRunnerOptions {
   int64_t first_sends_ns = 0;   // of the messages of that item, at most
   StageTrace* trace = nullptr;  // null: nothing is recorded
   Sink* sink = nullptr;         // of pieces that are written; must outlive the runner
+  int64_t write_alignment = 1;  // the sink's, if blocks have room for it
 };
 
 // Sums over buckets since the beginning.

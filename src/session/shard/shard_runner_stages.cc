@@ -23,7 +23,7 @@ Carrier::Admission ShardRunner::Admit(size_t slot, const Command& command) {
   Held& held = held_[slot];
   held = {.piece = PieceOf(command.cookie), .data = BlockOf(slot)};
   if (const WriteOp write = WriteOf(slot); write.bytes > 0) {
-    held.data += write.offset % options_.sink->alignment();
+    held.data += write.offset % options_.write_alignment;
   }
   held.piece.begin_ns = MonotonicNs();
   return {held.piece.stages, held.piece.channel};

@@ -49,12 +49,27 @@ absl::StatusOr<std::unique_ptr<FileSink>> FileSink::Make(std::vector<File> files
 
 FileSink::~FileSink() {
   Cancel();
+  EndCalls();
+}
+
+// Waits for them. Those that the system will never begin end, too.
+void FileSink::EndCalls() {
   FileResult result;
   while (io_->running() > 0) {
     io_->Wait();
-    while (io_->Next(&result)) {
-    }
+    while (io_->Next(&result)) Take(result);
   }
+  for (size_t number = 0; number < calls_.size(); ++number) {
+    if (!is_free_[number]) EndCall(number, cancelled_);
+  }
+}
+
+absl::Status FileSink::Submit() {
+  absl::Status status = io_->Submit();
+  if (status.ok()) return status;
+  CancelFor(status);
+  EndCalls();
+  return status;
 }
 
 absl::StatusOr<FileSink::Open*> FileSink::OpenFile(int file) {
@@ -63,16 +78,25 @@ absl::StatusOr<FileSink::Open*> FileSink::OpenFile(int file) {
   const File& closed = files_[static_cast<size_t>(file)];
   SLUICE_ASSIGN_OR_RETURN(AtomicFile opened,
                           AtomicFile::OpenTemporary(closed.temporary, closed.bytes));
-  // The same file, whoever has its name by now.
-  const std::string path = absl::StrCat("/proc/self/fd/", opened.fd());
-  open.direct = Fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_DIRECT));
   open.cached = std::move(opened);
   return &open;
 }
 
+// Writes come in the order of files, so one descriptor more is enough for all.
+void FileSink::OpenDirect(Open* open) {
+  if (open->direct.is_open()) return;
+  for (Open& other : open_) {
+    if (other.calls == 0) other.direct = Fd();
+  }
+  // The same file, whoever has its name by now.
+  const std::string path = absl::StrCat("/proc/self/fd/", open->cached->fd());
+  open->direct = Fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_DIRECT));
+}
+
 absl::Status FileSink::Begin(const WriteOp& op) {
   SLUICE_CHECK(op.bytes > 0, "a write of nothing");
-  SLUICE_ASSIGN_OR_RETURN(const Open* const open, OpenFile(op.object));
+  SLUICE_RETURN_IF_ERROR(cancelled_);
+  SLUICE_ASSIGN_OR_RETURN(Open* const open, OpenFile(op.object));
   if (free_writes_.empty()) {
     free_writes_.push_back(writes_.size());
     writes_.emplace_back();
@@ -84,17 +108,18 @@ absl::Status FileSink::Begin(const WriteOp& op) {
   const int64_t end = op.offset + op.bytes;
   int64_t begin_direct = RoundUp(op.offset, alignment());
   int64_t end_direct = end / alignment() * alignment();
-  const bool goes_direct =
-      open->direct.is_open() && begin_direct < end_direct && LiesAsInFile(op.data, op.offset);
-  if (!goes_direct) begin_direct = end_direct = end;
+  const bool may_go_direct = begin_direct < end_direct && LiesAsInFile(op.data, op.offset);
+  if (may_go_direct) OpenDirect(open);
+  if (!may_go_direct || !open->direct.is_open()) begin_direct = end_direct = end;
   const auto add = [&](int64_t from, int64_t to, bool direct) {
     if (from >= to) return;
     ++writes_[number].calls;
-    AddCall({.write = number,
-             .direct = direct,
-             .data = op.data + (from - op.offset),
-             .offset = from,
-             .bytes = to - from});
+    ++open->calls;
+    waiting_.push_back({.write = number,
+                        .direct = direct,
+                        .data = op.data + (from - op.offset),
+                        .offset = from,
+                        .bytes = to - from});
   };
   add(begin_direct, end_direct, true);
   add(op.offset, begin_direct, false);
@@ -103,12 +128,11 @@ absl::Status FileSink::Begin(const WriteOp& op) {
   return absl::OkStatus();
 }
 
-void FileSink::AddCall(const Call& call) { waiting_.push_back(call); }
-
 void FileSink::StartCalls() {
   while (!waiting_.empty() && !free_calls_.empty()) {
     const size_t number = free_calls_.back();
     free_calls_.pop_back();
+    is_free_[number] = false;
     calls_[number] = waiting_.front();
     waiting_.pop_front();
     Start(number);
@@ -132,8 +156,10 @@ void FileSink::Take(const FileResult& result) {
   Call& call = calls_[number];
   const std::string& name = files_[static_cast<size_t>(writes_[call.write].file)].temporary;
   const bool refuses = call.direct && (result.value == -EINVAL || result.value == -EOPNOTSUPP);
-  if (result.value < call.bytes &&
-      (result.value > 0 || refuses || result.value == -EINTR || result.value == -EAGAIN)) {
+  const bool goes_on =
+      result.value < call.bytes &&
+      (result.value > 0 || refuses || result.value == -EINTR || result.value == -EAGAIN);
+  if (goes_on && cancelled_.ok()) {
     const int64_t done = std::max<int64_t>(result.value, 0);
     call.data += done;
     call.offset += done;
@@ -142,20 +168,27 @@ void FileSink::Take(const FileResult& result) {
     call.direct = call.direct && !refuses && done % alignment() == 0;
     return Start(number);
   }
-  const Call ended = call;
-  free_calls_.push_back(number);
-  EndCall(ended, result.value == call.bytes
-                     ? absl::OkStatus()
-                     : ReadErrnoStatus(result.value == 0 ? EIO : static_cast<int>(-result.value),
-                                       absl::StrCat("cannot write ", name)));
+  const bool whole = result.value == call.bytes;
+  const int error = result.value < 0 ? static_cast<int>(-result.value) : EIO;
+  EndCall(number, whole     ? absl::OkStatus()
+                  : goes_on ? cancelled_
+                            : ReadErrnoStatus(error, absl::StrCat("cannot write ", name)));
 }
 
-void FileSink::EndCall(const Call& call, const absl::Status& status) {
-  Write& write = writes_[call.write];
+void FileSink::EndCall(size_t number, const absl::Status& status) {
+  is_free_[number] = true;
+  free_calls_.push_back(number);
+  EndPart(calls_[number].write, status);
+}
+
+// One call of a write has ended, or will never be made.
+void FileSink::EndPart(size_t number, const absl::Status& status) {
+  Write& write = writes_[number];
   write.status.Update(status);
+  --open_[static_cast<size_t>(write.file)].calls;
   if (--write.calls > 0) return;
   events_.push_back({write.cookie, std::move(write.status)});
-  free_writes_.push_back(call.write);
+  free_writes_.push_back(number);
 }
 
 bool FileSink::Next(WriteEvent* event) {
@@ -172,11 +205,15 @@ bool FileSink::Next(WriteEvent* event) {
 }
 
 void FileSink::Cancel() {
-  while (!waiting_.empty()) {
-    const Call call = waiting_.front();
-    waiting_.pop_front();
-    EndCall(call, absl::CancelledError("the write was cancelled"));
-  }
+  if (!cancelled_.ok()) return;
+  CancelFor(absl::CancelledError("the write was cancelled"));
+  // Whatever the system has been told of ends as it would, or with an error of all.
+  static_cast<void>(Submit());
+}
+
+void FileSink::CancelFor(absl::Status status) {
+  cancelled_ = std::move(status);
+  for (const Call& call : std::exchange(waiting_, {})) EndPart(call.write, cancelled_);
 }
 
 absl::Status FileSink::Sync() {

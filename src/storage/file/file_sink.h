@@ -38,7 +38,8 @@ class FileSink final : public Sink {
       : files_(std::move(files)),
         open_(files_.size()),
         io_(std::move(io)),
-        calls_(static_cast<size_t>(calls_max)) {
+        calls_(static_cast<size_t>(calls_max)),
+        is_free_(calls_.size(), true) {
     for (size_t i = 0; i < calls_.size(); ++i) free_calls_.push_back(i);
   }
   ~FileSink() override;
@@ -46,9 +47,12 @@ class FileSink final : public Sink {
   // A page's bytes. A range whose data lies otherwise goes through the cache as a whole.
   int64_t alignment() const override;
   absl::Status Begin(const WriteOp& op) override;
-  absl::Status Submit() override { return io_->Submit(); }
+  absl::Status Submit() override;
   bool Next(WriteEvent* event) override;
   void Cancel() override;
+  void KeepUntilOver(std::shared_ptr<const void> memory) override {
+    kept_.push_back(std::move(memory));
+  }
   int outstanding() const override { return outstanding_; }
   int ready_fd() const override { return io_->ready_fd(); }
   absl::Status Sync() override;
@@ -56,7 +60,8 @@ class FileSink final : public Sink {
  private:
   struct Open {
     absl::optional<AtomicFile> cached;
-    Fd direct;  // none where the file system has no such thing
+    Fd direct;      // none where the file system has no such thing, or while others are written
+    int calls = 0;  // of the system's, that use it
   };
   struct Write {
     uint64_t cookie = 0;
@@ -74,22 +79,28 @@ class FileSink final : public Sink {
   };
 
   absl::StatusOr<Open*> OpenFile(int file);
-  void AddCall(const Call& call);
+  void OpenDirect(Open* open);
   void StartCalls();
   void Start(size_t number);
   void Take(const FileResult& result);
-  void EndCall(const Call& call, const absl::Status& status);
+  void EndCall(size_t number, const absl::Status& status);
+  void EndPart(size_t number, const absl::Status& status);
+  void EndCalls();
+  void CancelFor(absl::Status status);
 
   const std::vector<File> files_;
   std::vector<Open> open_;
   const std::unique_ptr<FileIo> io_;
-  std::vector<Call> calls_;  // by number; under way, unless free
+  std::vector<Call> calls_;    // by number; under way, unless free
+  std::vector<bool> is_free_;  // by number
   std::vector<size_t> free_calls_;
   std::deque<Call> waiting_;  // for a number
   std::vector<Write> writes_;
   std::vector<size_t> free_writes_;
   std::deque<WriteEvent> events_;
   int outstanding_ = 0;
+  absl::Status cancelled_;  // not OK: nothing is started any more
+  std::vector<std::shared_ptr<const void>> kept_;
 };
 
 }  // namespace sluice
