@@ -17,12 +17,13 @@ namespace sluice {
 
 // A view in the terms that copies use. Without elements, base is null.
 struct BoundView {
+  // The first cache line has what most views differ in: see IsBoundTo.
   std::byte* base = nullptr;  // address of position (0, 0, ...)
-  std::array<int64_t, kMaxTensorDims> stride_bytes{};
-  std::array<int64_t, kMaxTensorDims> shape{};
+  DeviceKind kind = DeviceKind::kCpu;
   int8_t dims = 0;
   int8_t element_bytes = 1;
-  DeviceKind kind = DeviceKind::kCpu;
+  std::array<int64_t, kMaxTensorDims> shape{};
+  std::array<int64_t, kMaxTensorDims> stride_bytes{};
 
   friend bool operator==(const BoundView&, const BoundView&) = default;
 };

@@ -25,8 +25,8 @@ int32_t BytesOf(const StridedCopy& copy) {
   return static_cast<int32_t>((copy.end - copy.begin) * DTypeBytes(copy.src_dtype));
 }
 
-std::byte* BaseOf(absl::Span<const BoundView> views, int32_t tensor) {
-  return views[static_cast<size_t>(tensor)].base;
+std::byte* BaseOf(absl::Span<std::byte* const> bases, int32_t tensor) {
+  return bases[static_cast<size_t>(tensor)];
 }
 
 bool Moves(const StridedCopy& copy) { return copy.src_dtype == copy.dst_dtype; }
@@ -89,7 +89,9 @@ bool CopyProgram::Pack(const TransferRun& run, size_t bucket, std::byte* slot) {
     if (!Moves(copy) || from < 0) return {};
     return {chunk.tensor, BytesOf(copy), from, chunk.bucket_offset};
   };
-  const auto from = [src = run.src()](const Piece& piece) { return BaseOf(src, piece.tensor); };
+  const auto from = [src = run.src_bases()](const Piece& piece) {
+    return BaseOf(src, piece.tensor);
+  };
   const auto to = [slot](const Piece&) { return slot; };
   return Replay(Find(run, bucket, &packs_[bucket], piece_of), from, to);
 }
@@ -102,7 +104,7 @@ bool CopyProgram::Unpack(const TransferRun& run, size_t bucket, const std::byte*
     return {chunk.tensor, BytesOf(copy), chunk.bucket_offset, to};
   };
   const auto from = [slot](const Piece&) { return slot; };
-  const auto to = [dst = run.dst()](const Piece& piece) { return BaseOf(dst, piece.tensor); };
+  const auto to = [dst = run.dst_bases()](const Piece& piece) { return BaseOf(dst, piece.tensor); };
   return Replay(Find(run, bucket, &unpacks_[bucket], piece_of), from, to);
 }
 
@@ -114,8 +116,10 @@ bool CopyProgram::CopyLocally(const TransferRun& run, size_t bucket) {
     if (!Moves(copy) || from < 0 || to < 0) return {};
     return {chunk.tensor, BytesOf(copy), from, to};
   };
-  const auto from = [src = run.src()](const Piece& piece) { return BaseOf(src, piece.tensor); };
-  const auto to = [dst = run.dst()](const Piece& piece) { return BaseOf(dst, piece.tensor); };
+  const auto from = [src = run.src_bases()](const Piece& piece) {
+    return BaseOf(src, piece.tensor);
+  };
+  const auto to = [dst = run.dst_bases()](const Piece& piece) { return BaseOf(dst, piece.tensor); };
   return Replay(Find(run, bucket, &packs_[bucket], piece_of), from, to);
 }
 

@@ -92,7 +92,11 @@ absl::StatusOr<TensorParts> TensorParts::Make(const TransferSpec& spec, const Ce
     if (!src.ok()) return src.status();
     auto dst = SideOf(tensor.dst, tensor.shape, tensor.dst_dtype, rank);
     if (!dst.ok()) return dst.status();
-    made.is_cut_.push_back(src->has_boxes || dst->has_boxes);
+    const bool is_cut = src->has_boxes || dst->has_boxes;
+    const auto number = static_cast<int>(made.is_cut_.size());
+    made.is_cut_.push_back(is_cut);
+    if (is_cut || HasElements(src->views[0])) made.held_.first.push_back(number);
+    if (is_cut || HasElements(dst->views[0])) made.held_.second.push_back(number);
     made.sides_.emplace_back(*std::move(src), *std::move(dst));
   }
   if (cells != nullptr) {

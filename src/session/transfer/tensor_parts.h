@@ -44,6 +44,10 @@ class TensorParts {
   // `parts`, which begins with the tensor's first one. Errors name a box.
   absl::Status Bind(size_t tensor, bool is_dst, const TensorView& view, const MemoryRules& rules,
                     absl::Span<BoundView> parts) const;
+  // Tensors of which this rank holds elements on a side, ascending: of others any view will do.
+  absl::Span<const int> HeldTensors(bool is_dst) const {
+    return is_dst ? held_.second : held_.first;
+  }
   // Whether Bind would come to `parts`, as it did before: see IsBoundTo.
   bool IsBound(size_t tensor, bool is_dst, const TensorView& view, const MemoryRules& rules,
                absl::Span<const BoundView> parts) const;
@@ -87,6 +91,7 @@ class TensorParts {
   std::vector<size_t> first_part_;    // by tensor, and one more
   std::vector<OnSides> sides_;        // by tensor
   std::vector<bool> is_cut_;          // by tensor: it has boxes on a side
+  std::pair<std::vector<int>, std::vector<int>> held_;
   std::vector<PlaceOnSides> places_;  // by part, where a tensor is cut; those of others are empty
 };
 

@@ -11,6 +11,9 @@
 namespace sluice {
 namespace {
 
+// So many tensors ahead their views are asked for: those of thousands are in no near cache.
+constexpr size_t kAhead = 16;
+
 // True of a view of nothing, too.
 bool IsOnDevice(const BoundView& view) {
   return view.base == nullptr || view.kind == DeviceKind::kCuda;
@@ -34,6 +37,8 @@ TransferRun::TransferRun(const CompiledTransfer* transfer, std::deque<RunEvent>*
   const size_t tensors = transfer->planned().tensors.size();
   src_.resize(tensors);
   dst_.resize(tensors);
+  src_bases_.resize(tensors);
+  dst_bases_.resize(tensors);
   candidate_.resize(2 * tensors);
   src_can_be_sent_.resize(tensors);
   dst_can_be_sent_.resize(tensors);
@@ -116,6 +121,10 @@ absl::Status TransferRun::BindViews(absl::Span<const TensorView> src,
   }
   std::copy(candidate_.begin(), middle, src_.begin());
   std::copy(middle, candidate_.end(), dst_.begin());
+  for (size_t part = 0; part < count; ++part) {
+    src_bases_[part] = src_[part].base;
+    dst_bases_[part] = dst_[part].base;
+  }
   for (size_t t = 0; t < count; ++t) {
     src_can_be_sent_[t] = transfer_.SendsSrc(t) && CanSend(transfer_.memory, src_[t]);
     dst_can_be_sent_[t] = transfer_.SendsDst(t) && CanSend(transfer_.memory, dst_[t]);
@@ -149,7 +158,17 @@ void TransferRun::FindRanges() {
 bool TransferRun::AreBound(absl::Span<const TensorView> views, bool is_dst) const {
   const TensorParts& parts = transfer_.parts();
   const absl::Span<const BoundView> bound = is_dst ? dst_ : src_;
-  for (size_t t = 0; t < views.size(); ++t) {
+  const absl::Span<const int> held = parts.HeldTensors(is_dst);
+  for (size_t i = 0; i < held.size(); ++i) {
+    if (i + kAhead < held.size()) {
+      const auto next = static_cast<size_t>(held[i + kAhead]);
+      __builtin_prefetch(&views[next]);
+      __builtin_prefetch(&bound[parts.FirstPart(next)]);
+      __builtin_prefetch(&bound[parts.FirstPart(next)].stride_bytes);
+      const auto soon = static_cast<size_t>(held[i + kAhead / 2]);
+      __builtin_prefetch(views[soon].shape.data());
+    }
+    const auto t = static_cast<size_t>(held[i]);
     const size_t first = parts.FirstPart(t);
     const absl::Span<const BoundView> of_tensor = bound.subspan(first, parts.EndPart(t) - first);
     if (!parts.IsBound(t, is_dst, views[t], transfer_.memory, of_tensor)) return false;
@@ -217,7 +236,7 @@ absl::Status TransferRun::Supply(int tensor, const TensorView& dst) {
   if (!status.ok()) return Explain(status, true, t);
   if (status = TakeSupplied(t); !status.ok()) {
     // Parts that have been taken are forgotten: their memory is free.
-    for (size_t part = first; part < parts.EndPart(t); ++part) dst_[part] = BoundView();
+    for (size_t part = first; part < parts.EndPart(t); ++part) SetDst(part, BoundView());
     return status;
   }
   for (size_t part = first; part < parts.EndPart(t); ++part) {
@@ -235,7 +254,7 @@ absl::Status TransferRun::TakeSupplied(size_t tensor) {
     const BoundView& view = candidate_[src_.size() + part];
     if (absl::Status status = CheckShared(part, view); !status.ok()) return status;
     uses_.Add({part, true}, view);
-    dst_[part] = view;
+    SetDst(part, view);
     on_device = on_device && IsOnDevice(view);
   }
   const absl::Status status =
@@ -324,6 +343,7 @@ void TransferRun::OpenWindows() {
 
 // True if the window has all its memory.
 bool TransferRun::AskForMemory(const CompiledTransfer::Window& window) {
+  if (!late_destinations_) return true;
   bool complete = true;
   bool late = false;
   for (int tensor : window.tensors) {
@@ -384,7 +404,7 @@ void TransferRun::ReportUnreported(size_t count, uint64_t mark) {
 void TransferRun::ReportTensor(size_t tensor, uint64_t mark) {
   over_[tensor] = true;
   // Its memory may be another tensor's from here on.
-  if (late_[tensor]) dst_[tensor] = BoundView();
+  if (late_[tensor]) SetDst(tensor, BoundView());
   const int of = transfer_.parts().TensorOf(tensor);
   if (--parts_left_[static_cast<size_t>(of)] > 0) return;
   Report(Event::Kind::kTensorDone, of, absl::OkStatus(), mark);

@@ -60,6 +60,9 @@ class TransferRun {
   CopyProgram* program() { return &program_; }
   absl::Span<const BoundView> src() const { return src_; }
   absl::Span<const BoundView> dst() const { return dst_; }
+  // Their bases, side by side.
+  absl::Span<std::byte* const> src_bases() const { return src_bases_; }
+  absl::Span<std::byte* const> dst_bases() const { return dst_bases_; }
   // Whether messages can be sent from where the tensor's source, or destination, lies. False where
   // this rank sends none.
   bool CanSendSrc(int tensor) const { return src_can_be_sent_[static_cast<size_t>(tensor)]; }
@@ -122,6 +125,10 @@ class TransferRun {
   absl::Status BindViews(absl::Span<const TensorView> src, absl::Span<const TensorView> dst);
   // Whether the last views of a run without late destinations were these.
   bool AreBound(absl::Span<const TensorView> views, bool is_dst) const;
+  void SetDst(size_t part, const BoundView& view) {
+    dst_[part] = view;
+    dst_bases_[part] = view.base;
+  }
   absl::Status BindSide(absl::Span<const TensorView> views, bool is_dst);
   // Names, in an error, the caller's tensor whose view is wrong.
   absl::Status Explain(const absl::Status& status, bool is_dst, size_t tensor) const;
@@ -154,6 +161,8 @@ class TransferRun {
   int64_t binding_ = 0;  // of src_ and dst_, where none of them came late; else 0
   std::vector<BoundView> src_;
   std::vector<BoundView> dst_;
+  std::vector<std::byte*> src_bases_;
+  std::vector<std::byte*> dst_bases_;
   std::vector<BoundView> candidate_;  // scratch
   CopyProgram program_;
   std::vector<bool> src_can_be_sent_;

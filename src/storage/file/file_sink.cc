@@ -52,7 +52,7 @@ FileSink::~FileSink() {
   EndCalls();
 }
 
-// Waits for them. Those that the system will never begin end, too.
+// Waits for all calls. Calls that the system will never begin end, too.
 void FileSink::EndCalls() {
   FileResult result;
   while (io_->running() > 0) {
