@@ -121,7 +121,7 @@ TEST(SaveCheckpointTest, NamesAndWhatTheyReplace) {
   const CheckpointDir dir;
   std::ofstream(dir.path() + "/config.json") << "{}";
   CheckpointOptions options;
-  options.shard_bytes_max = 64 * 32 * 4;
+  options.shard_bytes_max = int64_t{64} * 32 * 4;
   Save(tensors, 3, 1, dir.path(), options);
   EXPECT_THAT(dir.Names(),
               ElementsAre("config.json", "model-00001-of-00003.safetensors",

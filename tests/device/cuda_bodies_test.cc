@@ -127,12 +127,9 @@ TEST(CudaSmallCopyTest, CopiesItsBytesAndNoOthers) {
         copy.src = copy.dst = static_cast<uint32_t>(away);
         copy.src_high = copy.dst_high = static_cast<uint8_t>(away >> 32);
         copy.bytes = static_cast<uint16_t>(bytes);
-        const auto base = [away](const std::byte* at) {
-          return reinterpret_cast<std::byte*>(reinterpret_cast<uintptr_t>(at) - away);
-        };
         misaligned_accesses = 0;
         for (uint32_t lane = kSmallLanes; lane-- > 0;) {
-          CopySmall(base(src.data() + kRoom + src_at), base(dst.data() + kRoom + dst_at), copy,
+          CopySmall(src.data() + kRoom + src_at - away, dst.data() + kRoom + dst_at - away, copy,
                     lane);
         }
         ASSERT_TRUE(dst == expected) << src_at << " to " << dst_at << ", " << bytes << " bytes";
@@ -232,7 +229,7 @@ TEST(CudaMoveTest, HugeCopiesAreCutIntoPiecesOfBoundedSize) {
   int64_t units = 0;
   for (const CudaMove& piece : PiecesOf(copy)) {
     EXPECT_LE(piece.units, kMaxPieceUnits);
-    units += piece.units * piece.unit_bytes;
+    units += int64_t{piece.units} * piece.unit_bytes;
   }
   EXPECT_EQ(units, copy.end - copy.begin);
 }
@@ -268,7 +265,9 @@ void ExpectCasts(DType from, DType to, const std::vector<uint64_t>& codes) {
 
 TEST(CudaCastTest, EveryValueOfTheSmallTypesToEveryType) {
   for (const DType from : kSmallTypes) {
-    std::vector<uint64_t> codes(size_t{1} << FormatOf(from).bits());
+    const int bits = FormatOf(from).bits();
+    ASSERT_LT(bits, 32);
+    std::vector<uint64_t> codes(size_t{1} << bits);
     for (size_t i = 0; i < codes.size(); ++i) codes[i] = i;
     for (const DType to : kFloatTypes) {
       if (to != from) ExpectCasts(from, to, codes);

@@ -95,7 +95,7 @@ TEST(SharedMemoryTest, EachRankGetsWhatItAsksFor) {
       ASSERT_NE(session, nullptr);
       const auto none = session->AllocateShared(0).value();
       EXPECT_EQ(none, nullptr);
-      const int64_t bytes = self.rank * 5000;
+      const int64_t bytes = int64_t{5000} * self.rank;
       const auto some = session->AllocateShared(bytes).value();
       ASSERT_EQ(some == nullptr, bytes == 0);
       for (int64_t i = 0; i < bytes; ++i) EXPECT_EQ(some.get()[i], std::byte{0});

@@ -47,7 +47,7 @@ TEST(FileEngineTest, ThreadsReadWhereUringIsForbidden) {
 constexpr char kMemory[] = "/dev/shm";  // tmpfs
 
 ContractStorage Storage(std::string name, FileEngine engine, FileAccess access,
-                        std::string parent) {
+                        const std::string& parent) {
   const auto make = [=](const std::vector<ContractObject>& objects,
                         int in_flight_max) -> absl::StatusOr<ContractSource> {
     if (!parent.empty() && !std::filesystem::is_directory(parent)) {

@@ -155,12 +155,14 @@ void WriteRandomRanges(const MakeSink& make, const std::string& parent, Random* 
     at = end;
   }
   std::shuffle(ranges.begin(), ranges.end(), *random);
-  const std::unique_ptr<FileSink> sinks[] = {make({made.Described()}), make({made.Described()})};
+  const std::unique_ptr<FileSink> one = make({made.Described()});
+  const std::unique_ptr<FileSink> other = make({made.Described()});
+  FileSink* const sinks[] = {one.get(), other.get()};
   uint64_t cookie = 0;
   std::vector<absl::Status> failures;
   for (const Range& range : ranges) {
     if (Draw(random, 0, 9) == 0) continue;  // a gap
-    FileSink* const sink = sinks[Draw(random, 0, 1)].get();
+    FileSink* const sink = sinks[Draw(random, 0, 1)];
     const bool congruent = Draw(random, 0, 3) > 0;
     Begin(sink, &made, &blocks, range.offset, range.bytes,
           congruent ? range.offset % kReadAlignment : Draw(random, 0, kReadAlignment - 1), ++cookie,
@@ -169,8 +171,8 @@ void WriteRandomRanges(const MakeSink& make, const std::string& parent, Random* 
     if (Draw(random, 0, 20) == 0) failures = Finish(sink);
     ASSERT_TRUE(failures.empty()) << failures[0];
   }
-  for (const auto& sink : sinks) {
-    failures = Finish(sink.get());
+  for (FileSink* const sink : sinks) {
+    failures = Finish(sink);
     ASSERT_TRUE(failures.empty()) << failures[0];
     EXPECT_TRUE(sink->Sync().ok());
   }

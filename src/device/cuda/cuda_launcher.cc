@@ -75,8 +75,8 @@ absl::StatusOr<bool> CudaLauncher::AddSmall(const std::byte* src, std::byte* dst
   absl::StatusOr<bool> room = MakeRoom(Kind::kSmall, LaunchRoom<CudaSmallCopy>::kMany);
   if (!room.ok() || !*room) return room;
   if (count_ == 0) {  // the first copy lies in the middle of what the launch reaches
-    small_->src = reinterpret_cast<const std::byte*>(from - std::min(from, kReach / 2));
-    small_->dst = reinterpret_cast<std::byte*>(to - std::min(to, kReach / 2));
+    small_->src = src - std::min(from, kReach / 2);
+    small_->dst = dst - std::min(to, kReach / 2);
   }
   const uint64_t src_apart = from - reinterpret_cast<uintptr_t>(small_->src);
   const uint64_t dst_apart = to - reinterpret_cast<uintptr_t>(small_->dst);

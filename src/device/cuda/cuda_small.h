@@ -21,11 +21,13 @@ SLUICE_HOST_DEVICE void CopyUnits(const std::byte* src, std::byte* dst, uint32_t
     Pack<uint8_t, kBytes> loaded[kUnitsPerThread] = {};
     SLUICE_UNROLL
     for (uint32_t i = 0; i < kUnitsPerThread; ++i) {
-      if (at + i * kStep < end) LoadBytes<kBytes>(src + at + i * kStep, &loaded[i]);
+      const uint32_t place = at + i * kStep;
+      if (place < end) LoadBytes<kBytes>(src + place, &loaded[i]);
     }
     SLUICE_UNROLL
     for (uint32_t i = 0; i < kUnitsPerThread; ++i) {
-      if (at + i * kStep < end) StoreBytes<kBytes>(&loaded[i], dst + at + i * kStep);
+      const uint32_t place = at + i * kStep;
+      if (place < end) StoreBytes<kBytes>(&loaded[i], dst + place);
     }
   }
 }

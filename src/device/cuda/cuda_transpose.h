@@ -41,7 +41,7 @@ SLUICE_HOST_DEVICE void TransposeElements(const CudaTranspose& piece, uint32_t t
     const uint32_t x = kLoads ? along : other;
     const uint32_t y = kLoads ? other : along;
     if (left + x >= piece.across || top + y >= piece.down) continue;
-    std::byte* const cell = square + (y * kLine + x) * kBytes;
+    std::byte* const cell = square + size_t{y * kLine + x} * kBytes;
     Pack<uint8_t, kBytes> element;
     if constexpr (kLoads) {
       LoadBytes<kBytes>(src + (top + y) * piece.src_stride + (left + x) * int64_t{kBytes},

@@ -30,7 +30,7 @@ absl::Status MovedMemory::Add(TensorView* view, const std::string& name) {
   }
   if (bound.base == nullptr) return absl::OkStatus();
   const AddressRange range = RangeOf(bound);
-  views_.push_back({view, range.begin, range.end});
+  views_.push_back({view, bound.base, range.begin, range.end});
   return absl::OkStatus();
 }
 
@@ -45,7 +45,7 @@ absl::StatusOr<MovedMemory> MovedMemory::Make(absl::Span<TensorView> views) {
     if (!move.ranges_.empty() && moved.begin < move.ranges_.back().end) {
       move.ranges_.back().end = std::max(move.ranges_.back().end, moved.end);
     } else {
-      move.ranges_.push_back({moved.begin, moved.end});
+      move.ranges_.push_back({moved.data, moved.begin, moved.end});
     }
   }
   for (Range& range : move.ranges_) {
@@ -58,8 +58,7 @@ absl::StatusOr<MovedMemory> MovedMemory::Make(absl::Span<TensorView> views) {
 
 void MovedMemory::MoveTo(std::byte* memory) const {
   for (const Range& range : ranges_) {
-    std::memcpy(memory + range.place, reinterpret_cast<const std::byte*>(range.begin),
-                range.end - range.begin);
+    std::memcpy(memory + range.place, range.data, range.end - range.begin);
   }
   auto range = ranges_.begin();
   for (const Moved& moved : views_) {

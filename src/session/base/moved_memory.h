@@ -31,12 +31,14 @@ class MovedMemory {
  private:
   // Each byte has its distance from a multiple of 64 in both places.
   struct Range {
-    uintptr_t begin = 0;
+    const std::byte* data = nullptr;
+    uintptr_t begin = 0;  // its address
     uintptr_t end = 0;
     int64_t place = 0;
   };
   struct Moved {
     TensorView* view = nullptr;
+    const std::byte* data = nullptr;
     uintptr_t begin = 0;
     uintptr_t end = 0;
   };
