@@ -167,7 +167,9 @@ void WriteRandomRanges(const MakeSink& make, const std::string& parent, Random* 
     Begin(sink, &made, &blocks, range.offset, range.bytes,
           congruent ? range.offset % kReadAlignment : Draw(random, 0, kReadAlignment - 1), ++cookie,
           random);
-    if (Draw(random, 0, 3) == 0) EXPECT_TRUE(sink->Submit().ok());
+    if (Draw(random, 0, 3) == 0) {
+      EXPECT_TRUE(sink->Submit().ok());
+    }
     if (Draw(random, 0, 20) == 0) failures = Finish(sink);
     ASSERT_TRUE(failures.empty()) << failures[0];
   }
@@ -311,7 +313,9 @@ TEST(FileSinkTest, AnErrorOfTheSystemEndsAllWrites) {
   Blocks blocks;
   for (uint64_t i = 0; i < 3; ++i) {
     Begin(&sink, &made, &blocks, static_cast<int64_t>(i) * 8192, 100, 1, i, &random);
-    if (i == 0) EXPECT_TRUE(sink.Submit().ok());
+    if (i == 0) {
+      EXPECT_TRUE(sink.Submit().ok());
+    }
   }
   script->Break();
   EXPECT_TRUE(absl::IsInternal(sink.Submit()));
