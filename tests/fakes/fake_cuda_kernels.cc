@@ -187,9 +187,7 @@ cudaError_t LaunchSmallCopies(const CudaLaunch& launch, const CudaSmallCopies& c
   std::vector<FakeCudaRange> uses;
   for (int i = 0; i < count; ++i) {
     const CudaSmallCopy& copy = copies.copies[i];
-    all.push_back({copies.src + (uint64_t{copy.src_high} << 32 | copy.src),
-                   copies.dst + (uint64_t{copy.dst_high} << 32 | copy.dst),
-                   {0, copy.bytes}});
+    all.push_back({copy.From(copies.src), copy.To(copies.dst), {0, copy.bytes}});
     uses.push_back(RangeOf(all.back().src, all.back().extent));
     uses.push_back(RangeOf(all.back().dst, all.back().extent));
   }

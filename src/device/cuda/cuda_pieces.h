@@ -66,6 +66,13 @@ struct CudaSmallCopy {
   uint16_t bytes = 0;
   uint8_t src_high = 0;  // those above
   uint8_t dst_high = 0;
+
+  SLUICE_HOST_DEVICE const std::byte* From(const std::byte* base) const {
+    return base + (uint64_t{src_high} << 32 | src);
+  }
+  SLUICE_HOST_DEVICE std::byte* To(std::byte* base) const {
+    return base + (uint64_t{dst_high} << 32 | dst);
+  }
 };
 inline constexpr int64_t kSmallCopyBytes = 4096;  // at most
 inline constexpr uint32_t kSmallLanes = 8;        // threads that share one

@@ -46,8 +46,8 @@ SLUICE_HOST_DEVICE void CopyInUnits(const std::byte* src, std::byte* dst, uint32
 
 SLUICE_HOST_DEVICE void CopySmall(const std::byte* src_base, std::byte* dst_base,
                                   const CudaSmallCopy& copy, uint32_t lane) {
-  const std::byte* const src = src_base + (uint64_t{copy.src_high} << 32 | copy.src);
-  std::byte* const dst = dst_base + (uint64_t{copy.dst_high} << 32 | copy.dst);
+  const std::byte* const src = copy.From(src_base);
+  std::byte* const dst = copy.To(dst_base);
   const auto apart =
       static_cast<uint32_t>(reinterpret_cast<uintptr_t>(src) ^ reinterpret_cast<uintptr_t>(dst));
   if (apart % 16 == 0) return CopyInUnits<16>(src, dst, copy.bytes, lane);

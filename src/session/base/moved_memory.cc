@@ -6,7 +6,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "session/base/views.h"
 #include "tensor/error_text.h"
 #include "tensor/round.h"
 
@@ -29,8 +28,7 @@ absl::Status MovedMemory::Add(TensorView* view, const std::string& name) {
     return MakeError(status.code(), name, ": ", status);
   }
   if (bound.base == nullptr) return absl::OkStatus();
-  const AddressRange range = RangeOf(bound);
-  views_.push_back({view, bound.base, range.begin, range.end});
+  views_.push_back({RangeOf(bound), bound.base, view});
   return absl::OkStatus();
 }
 
@@ -40,31 +38,32 @@ absl::StatusOr<MovedMemory> MovedMemory::Make(absl::Span<TensorView> views) {
     SLUICE_RETURN_IF_ERROR(move.Add(&views[i], absl::StrCat("view ", i)));
   }
   std::sort(move.views_.begin(), move.views_.end(),
-            [](const Moved& a, const Moved& b) { return a.begin < b.begin; });
+            [](const Moved& a, const Moved& b) { return a.at.begin < b.at.begin; });
   for (const Moved& moved : move.views_) {
-    if (!move.ranges_.empty() && moved.begin < move.ranges_.back().end) {
-      move.ranges_.back().end = std::max(move.ranges_.back().end, moved.end);
+    if (!move.ranges_.empty() && moved.at.begin < move.ranges_.back().at.end) {
+      uintptr_t& end = move.ranges_.back().at.end;
+      end = std::max(end, moved.at.end);
     } else {
-      move.ranges_.push_back({moved.data, moved.begin, moved.end});
+      move.ranges_.push_back({moved.at, moved.data});
     }
   }
   for (Range& range : move.ranges_) {
-    range.place =
-        RoundUp(move.bytes_, int64_t{kAlignment}) + static_cast<int64_t>(range.begin % kAlignment);
-    move.bytes_ = range.place + static_cast<int64_t>(range.end - range.begin);
+    range.place = RoundUp(move.bytes_, int64_t{kAlignment}) +
+                  static_cast<int64_t>(range.at.begin % kAlignment);
+    move.bytes_ = range.place + static_cast<int64_t>(range.at.end - range.at.begin);
   }
   return move;
 }
 
 void MovedMemory::MoveTo(std::byte* memory) const {
   for (const Range& range : ranges_) {
-    std::memcpy(memory + range.place, range.data, range.end - range.begin);
+    std::memcpy(memory + range.place, range.data, range.at.end - range.at.begin);
   }
   auto range = ranges_.begin();
   for (const Moved& moved : views_) {
-    while (moved.begin >= range->end) ++range;
+    while (moved.at.begin >= range->at.end) ++range;
     TensorView* const view = moved.view;
-    view->data = memory + range->place + static_cast<int64_t>(moved.begin - range->begin);
+    view->data = memory + range->place + static_cast<int64_t>(moved.at.begin - range->at.begin);
     view->byte_offset = 0;
   }
 }

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "session/base/views.h"
 #include "sluice/tensor.h"
 
 namespace sluice {
@@ -31,16 +32,14 @@ class MovedMemory {
  private:
   // Each byte has its distance from a multiple of 64 in both places.
   struct Range {
+    AddressRange at;
     const std::byte* data = nullptr;
-    uintptr_t begin = 0;  // its address
-    uintptr_t end = 0;
     int64_t place = 0;
   };
   struct Moved {
-    TensorView* view = nullptr;
+    AddressRange at;
     const std::byte* data = nullptr;
-    uintptr_t begin = 0;
-    uintptr_t end = 0;
+    TensorView* view = nullptr;
   };
 
   absl::Status Add(TensorView* view, const std::string& name);

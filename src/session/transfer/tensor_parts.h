@@ -87,11 +87,11 @@ class TensorParts {
     return is_dst ? sides_[tensor].second : sides_[tensor].first;
   }
 
-  std::vector<int> tensor_of_;      // by part
-  std::vector<size_t> first_part_;  // by tensor, and one more
-  std::vector<OnSides> sides_;      // by tensor
-  std::vector<bool> is_cut_;        // by tensor: it has boxes on a side
-  std::pair<std::vector<int>, std::vector<int>> held_;
+  std::vector<int> tensor_of_;                          // by part
+  std::vector<size_t> first_part_;                      // by tensor, and one more
+  std::vector<OnSides> sides_;                          // by tensor
+  std::vector<bool> is_cut_;                            // by tensor: it has boxes on a side
+  std::pair<std::vector<int>, std::vector<int>> held_;  // tensors; the source's first
   std::vector<PlaceOnSides> places_;  // by part, where a tensor is cut; those of others are empty
 };
 

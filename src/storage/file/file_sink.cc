@@ -84,13 +84,14 @@ absl::StatusOr<FileSink::Open*> FileSink::OpenFile(int file) {
 
 // Writes come in the order of files, so one descriptor more is enough for all.
 void FileSink::OpenDirect(Open* open) {
-  if (open->direct.is_open()) return;
+  if (open->direct.is_open() || open->refuses_direct) return;
   for (Open& other : open_) {
     if (other.calls == 0) other.direct = Fd();
   }
   // The same file, whoever has its name by now.
   const std::string path = absl::StrCat("/proc/self/fd/", open->cached->fd());
   open->direct = Fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_DIRECT));
+  open->refuses_direct = !open->direct.is_open() && errno == EINVAL;
 }
 
 absl::Status FileSink::Begin(const WriteOp& op) {

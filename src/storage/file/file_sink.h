@@ -60,13 +60,14 @@ class FileSink final : public Sink {
  private:
   struct Open {
     absl::optional<AtomicFile> cached;
-    Fd direct;      // none where the file system has no such thing, or while others are written
+    Fd direct;  // none where the file system refuses, or while other files are written
+    bool refuses_direct = false;
     int calls = 0;  // of the system's, that use it
   };
   struct Write {
     uint64_t cookie = 0;
     int file = 0;
-    int calls = 0;  // that have not ended; 0: free
+    int calls = 0;  // that have not ended
     absl::Status status = {};
   };
   // One call of the system's at a time, until all of its bytes are written.
